@@ -1,0 +1,132 @@
+//! Looking a verbs library up at run time.
+
+use core::fmt;
+use std::ffi::OsString;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the library to load instead of the platform's: `RDMA_LIBRARY`.
+pub const LIBRARY_VARIABLE: &str = "RDMA_LIBRARY";
+
+/// One file that was tried, and what the dynamic loader said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The name that was given to `dlopen`.
+    pub path: PathBuf,
+    /// The text of `dlerror`.
+    pub reason: String,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ({})", self.path.display(), self.reason)
+    }
+}
+
+/// Why there is no function table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// No candidate could be loaded.
+    #[error("no verbs library: tried {}", list(.tried))]
+    NotFound {
+        /// Every file that was tried, in order.
+        tried: Vec<Attempt>,
+    },
+    /// A library was loaded, but it lacks a call that cannot be done without.
+    #[error("{} is not a usable verbs library: it has no symbol {symbol}", .path.display())]
+    MissingSymbol {
+        /// The library.
+        path: PathBuf,
+        /// The symbol that it lacks.
+        symbol: &'static str,
+    },
+}
+
+fn list(tried: &[Attempt]) -> String {
+    tried.iter().map(Attempt::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The files to try, in order.
+pub(crate) fn system_candidates(chosen: Option<OsString>) -> Vec<PathBuf> {
+    match chosen {
+        Some(path) => vec![PathBuf::from(path)],
+        None if cfg!(target_os = "macos") => vec!["/usr/lib/librdma.dylib".into(), "librdma.dylib".into()],
+        None => vec!["libibverbs.so.1".into()],
+    }
+}
+
+/// A loaded library. It stays loaded: function pointers into it are copied about freely.
+pub(crate) struct Library {
+    handle: ManuallyDrop<libloading::os::unix::Library>,
+    path: PathBuf,
+}
+
+impl Library {
+    /// # Safety
+    ///
+    /// As for [`crate::Verbs::load`], for each of the paths.
+    pub(crate) unsafe fn open(paths: &[impl AsRef<Path>]) -> Result<Library, LoadError> {
+        use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+        // With lazy and local binding, ibv_get_device_name hung on the second device of a Mac (0xDaizz/RMLX);
+        // MLX opens with these flags. On Linux the symbols must not shadow those of a libibverbs in the program.
+        let flags = RTLD_NOW | if cfg!(target_os = "macos") { RTLD_GLOBAL } else { RTLD_LOCAL };
+        let mut tried = Vec::new();
+        for path in paths.iter().map(AsRef::as_ref) {
+            // SAFETY: promised by the caller.
+            match unsafe { Handle::open(Some(path), flags) } {
+                Ok(handle) => return Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned() }),
+                Err(error) => tried.push(Attempt { path: path.to_owned(), reason: reason(&error) }),
+            }
+        }
+        Err(LoadError::NotFound { tried })
+    }
+
+    /// # Safety
+    ///
+    /// `F` is the function pointer type of the C function `symbol`.
+    pub(crate) unsafe fn required<F: Copy>(&self, symbol: &'static str) -> Result<F, LoadError> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.optional(symbol) }.ok_or_else(|| LoadError::MissingSymbol { path: self.path.clone(), symbol })
+    }
+
+    /// # Safety
+    ///
+    /// `F` is the function pointer type of the C function `symbol`.
+    pub(crate) unsafe fn optional<F: Copy>(&self, symbol: &str) -> Option<F> {
+        // SAFETY: promised by the caller. A symbol that resolves to null is treated as missing, so that a null function
+        // pointer is never made.
+        unsafe {
+            let found = self.handle.get::<F>(symbol.as_bytes()).ok()?;
+            let function = *found;
+            (!found.as_raw_ptr().is_null()).then_some(function)
+        }
+    }
+}
+
+/// The loader's own words, without the wrapping of the loading crate.
+fn reason(error: &libloading::Error) -> String {
+    use std::error::Error;
+    match error.source() {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::system_candidates;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_chosen_library_is_the_only_one_tried() {
+        assert_eq!(system_candidates(Some("/a/b.so".into())), [PathBuf::from("/a/b.so")]);
+    }
+
+    #[test]
+    fn the_platform_has_a_default() {
+        let expected: &[&str] =
+            if cfg!(target_os = "macos") { &["/usr/lib/librdma.dylib", "librdma.dylib"] } else { &["libibverbs.so.1"] };
+        assert_eq!(system_candidates(None), expected.iter().map(PathBuf::from).collect::<Vec<_>>());
+    }
+}
