@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names the library to load instead of the platform's: `RDMA_LIBRARY`.
+/// The environment variable that names the library to load instead of the platform's: `RDMA_LIBRARY`. Empty is unset.
 pub const LIBRARY_VARIABLE: &str = "RDMA_LIBRARY";
 
 /// One file that was tried, and what the dynamic loader said.
@@ -13,7 +13,7 @@ pub const LIBRARY_VARIABLE: &str = "RDMA_LIBRARY";
 pub struct Attempt {
     /// The name that was given to `dlopen`.
     pub path: PathBuf,
-    /// The text of `dlerror`.
+    /// The text of `dlerror`, or why the loader was not asked.
     pub reason: String,
 }
 
@@ -47,9 +47,9 @@ fn list(tried: &[Attempt]) -> String {
     tried.iter().map(Attempt::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The files to try, in order.
+/// The files to try, in order. An empty choice is none: `RDMA_LIBRARY= program` is how a shell takes a variable back.
 pub(crate) fn system_candidates(chosen: Option<OsString>) -> Vec<PathBuf> {
-    match chosen {
+    match chosen.filter(|path| !path.is_empty()) {
         Some(path) => vec![PathBuf::from(path)],
         None if cfg!(target_os = "macos") => vec!["/usr/lib/librdma.dylib".into(), "librdma.dylib".into()],
         None => vec!["libibverbs.so.1".into()],
@@ -73,6 +73,11 @@ impl Library {
         let flags = RTLD_NOW | if cfg!(target_os = "macos") { RTLD_GLOBAL } else { RTLD_LOCAL };
         let mut tried = Vec::new();
         for path in paths.iter().map(AsRef::as_ref) {
+            if path.as_os_str().is_empty() {
+                // To dlopen this would be the program itself.
+                tried.push(Attempt { path: path.to_owned(), reason: "an empty path".into() });
+                continue;
+            }
             // SAFETY: promised by the caller.
             match unsafe { Handle::open(Some(path), flags) } {
                 Ok(handle) => return Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned() }),
@@ -94,13 +99,11 @@ impl Library {
     ///
     /// `F` is the function pointer type of the C function `symbol`.
     pub(crate) unsafe fn optional<F: Copy>(&self, symbol: &str) -> Option<F> {
-        // SAFETY: promised by the caller. A symbol that resolves to null is treated as missing, so that a null function
-        // pointer is never made.
-        unsafe {
-            let found = self.handle.get::<F>(symbol.as_bytes()).ok()?;
-            let function = *found;
-            (!found.as_raw_ptr().is_null()).then_some(function)
-        }
+        // SAFETY: the caller promises that F is this function's pointer type.
+        let found = unsafe { self.handle.get::<F>(symbol.as_bytes()) }.ok()?;
+        // A symbol may resolve to null (an absolute symbol, a resolver that declines). It counts as missing, and it must
+        // do so before it is read as an F: a null function pointer is undefined behaviour by merely existing.
+        (!found.clone().as_raw_ptr().is_null()).then(|| *found)
     }
 }
 
@@ -121,6 +124,11 @@ mod tests {
     #[test]
     fn a_chosen_library_is_the_only_one_tried() {
         assert_eq!(system_candidates(Some("/a/b.so".into())), [PathBuf::from("/a/b.so")]);
+    }
+
+    #[test]
+    fn an_empty_choice_is_none() {
+        assert_eq!(system_candidates(Some("".into())), system_candidates(None));
     }
 
     #[test]
