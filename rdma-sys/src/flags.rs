@@ -92,3 +92,39 @@ bitflags! {
         const _ = !0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A provider may answer bits that nobody has named, and they must survive a round trip through our types.
+    #[test]
+    fn unknown_bits_are_kept() {
+        const UNKNOWN: u32 = 1 << 30;
+        assert_eq!(AccessFlags::from_bits(UNKNOWN | 1).map(|flags| flags.bits()), Some(UNKNOWN | 1));
+        assert_eq!(SendFlags::from_bits_truncate(UNKNOWN | 2).bits(), UNKNOWN | 2);
+        assert_eq!(WcFlags::from_bits_retain(UNKNOWN).bits(), UNKNOWN);
+        assert!(
+            (QpAttrMask::from_bits_truncate(!0) - QpAttrMask::STATE).contains(QpAttrMask::from_bits_retain(UNKNOWN))
+        );
+        assert_eq!(format!("{:?}", WcFlags::from_bits_retain(UNKNOWN | 2)), "WcFlags(WITH_IMM | 0x40000000)");
+    }
+
+    /// A name that stands for two bits, or for another name's bit, would be a slip of the pen in the table above.
+    #[test]
+    fn each_name_is_one_bit_of_its_own() {
+        fn check<F: bitflags::Flags<Bits = u32>>() {
+            let mut seen = 0;
+            for flag in F::FLAGS.iter().filter(|flag| flag.is_named()) {
+                let bits = flag.value().bits();
+                assert_eq!(bits.count_ones(), 1, "{} is {bits:#x}", flag.name());
+                assert_eq!(seen & bits, 0, "{} is the bit of another name", flag.name());
+                seen |= bits;
+            }
+        }
+        check::<AccessFlags>();
+        check::<SendFlags>();
+        check::<WcFlags>();
+        check::<QpAttrMask>();
+    }
+}

@@ -146,7 +146,7 @@ impl Verbs {
 
     /// Loads the platform's verbs library.
     ///
-    /// Where the variable `RDMA_LIBRARY` is set, it names the only file that is tried; whoever sets it vouches for that
+    /// Where the variable `RDMA_LIBRARY` is set and not empty, it names the only file that is tried; whoever sets it vouches for that
     /// file. Otherwise: on macOS `/usr/lib/librdma.dylib` (in the shared cache, so there is no file to be seen), then
     /// `librdma.dylib`; elsewhere `libibverbs.so.1`.
     ///
@@ -158,5 +158,46 @@ impl Verbs {
         // SAFETY: the platform's own verbs library, or the file that the environment's owner named for that purpose.
         let library = unsafe { Library::open(&candidates)? };
         Verbs::resolve(&library)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verbs;
+
+    /// The list is spelled out again on purpose: making one more call required refuses libraries that load today.
+    #[test]
+    fn the_required_calls_are_the_eighteen() {
+        let expected = [
+            "ibv_get_device_list",
+            "ibv_free_device_list",
+            "ibv_get_device_name",
+            "ibv_open_device",
+            "ibv_close_device",
+            "ibv_query_device",
+            "ibv_query_port",
+            "ibv_query_gid",
+            "ibv_alloc_pd",
+            "ibv_dealloc_pd",
+            "ibv_reg_mr",
+            "ibv_dereg_mr",
+            "ibv_create_cq",
+            "ibv_destroy_cq",
+            "ibv_create_qp",
+            "ibv_modify_qp",
+            "ibv_query_qp",
+            "ibv_destroy_qp",
+        ];
+        assert_eq!(Verbs::REQUIRED, expected);
+    }
+
+    #[test]
+    fn no_call_is_listed_twice_and_none_is_an_inline_one() {
+        let mut all = [Verbs::REQUIRED, Verbs::OPTIONAL].concat();
+        all.extend(["ibv_post_send", "ibv_post_recv", "ibv_poll_cq", "ibv_req_notify_cq"]);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }
