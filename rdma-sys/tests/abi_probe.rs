@@ -52,7 +52,10 @@ fn a_header_that_differs_is_noticed() {
     );
     let arguments = ["-include".into(), header.display().to_string()];
     let rows = rows::all();
-    let (wrong, _) = probe::judge(&rows, &probe::measure(&compiler, &scratch, &arguments, &rows));
+    // What the header as it is gets wrong is the other test's to report.
+    let (before, _) = probe::judge(&rows, &probe::measure(&compiler, &scratch, &[], &rows));
+    let (mut wrong, _) = probe::judge(&rows, &probe::measure(&compiler, &scratch, &arguments, &rows));
+    wrong.retain(|line| !before.contains(line));
     for expected in [
         "size of struct ibv_wc: the header says 16, not 48",
         "offset of struct ibv_wc.qp_num: not in the header",
