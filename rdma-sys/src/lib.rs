@@ -4,6 +4,33 @@
 //! Nothing is linked: [`Verbs::system`] looks the platform's library up at run time, and its absence is an `Err`.
 //! The safe API is the crate `thunderbolt-rdma` (library name `rdma`); use this one to write your own.
 //!
+//! ```
+//! use rdma_sys::{LoadError, Verbs};
+//!
+//! fn device_count(verbs: &Verbs) -> i32 {
+//!     let mut count = 0;
+//!     // SAFETY: `count` may be written; the list is freed once, and not used afterwards.
+//!     unsafe {
+//!         let list = (verbs.get_device_list)(&mut count);
+//!         if list.is_null() {
+//!             return 0;
+//!         }
+//!         (verbs.free_device_list)(list);
+//!     }
+//!     count
+//! }
+//!
+//! match Verbs::system() {
+//!     Ok(verbs) => println!("{} RDMA devices", device_count(&verbs)),
+//!     // The ordinary answer on a machine without RDMA: each file that was tried, with the loader's reason.
+//!     Err(LoadError::NotFound { tried }) => {
+//!         assert!(!tried.is_empty());
+//!         tried.iter().for_each(|attempt| println!("tried {attempt}"));
+//!     }
+//!     Err(error) => eprintln!("{error}"),
+//! }
+//! ```
+//!
 //! What to know before you use it:
 //!
 //! * Objects that the library allocates ([`ibv_context`], [`ibv_cq`], [`ibv_qp`], [`ibv_pd`], [`ibv_mr`],
@@ -25,6 +52,11 @@ mod flags;
 mod inline;
 mod library;
 mod verbs;
+
+/// Runs the README's example with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use bindings::*;
 pub use errno::errno_of;
