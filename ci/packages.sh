@@ -49,6 +49,9 @@ install_libclang() {
         fi
     done
     [ "$(id -u)" -ne 0 ] || apt_update
-    version=$(apt-cache depends libclang-dev | grep -om1 'libclang-[0-9]\+-dev' | grep -o '[0-9]\+')
+    version=$(apt-cache depends libclang-dev | grep -om1 'libclang-[0-9]\+-dev' | grep -o '[0-9]\+') || {
+        echo "the package lists know no libclang" >&2
+        return 1
+    }
     install_missing "libclang1-$version" "libclang-common-$version-dev"
 }
