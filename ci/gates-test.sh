@@ -69,7 +69,7 @@ for place in '/ho''me/someone/x' 'see (/Us''ers/someone/x)' 'path = "/ro''ot/x"'
     'a suba''gent' '<<<<''<<< HEAD' '>>>>''>>> branch' '// FIX''ME later'; do
     refuse words docs/notes.md "$place"
 done
-for place in 'https://example.org/home/x' '$root/root/x' 'docs/work/x' '/usr/lib/librdma.dylib' 'a session' '======='; do
+for place in 'https://example.org/home/x' '$root/root/x' 'docs/wo''rk/x' '/usr/lib/librdma.dylib' 'a session' '======='; do
     accept words docs/notes.md "$place"
 done
 
