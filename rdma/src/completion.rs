@@ -1,0 +1,278 @@
+//! What became of a work request.
+
+use crate::buffer::Buffer;
+use crate::error::{Error, ErrorKind};
+use crate::memory::Memory;
+use core::fmt;
+
+/// The direction of a work request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// It was posted with `post_send`.
+    Send,
+    /// It was posted with `post_recv`.
+    Receive,
+}
+
+/// The status of a completion: an integer, because a device may report one that nobody has a name for.
+#[doc(alias = "ibv_wc_status")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Status(u32);
+
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $name:ident = $constant:ident;)*) => {
+        impl Status {
+            $( $(#[$doc])* pub const $name: Status = Status(rdma_sys::ibv_wc_status::$constant.0); )*
+
+            /// The name, or `"unknown"`.
+            pub fn name(self) -> &'static str {
+                match self { $( Status::$name => stringify!($name), )* _ => "unknown" }
+            }
+        }
+    };
+}
+
+statuses! {
+    /// The request was carried out. For a send over UC: it left the host.
+    SUCCESS = IBV_WC_SUCCESS;
+    /// The message and the receive do not fit together. On Thunderbolt: they have different numbers of 4 KiB frames.
+    LOC_LEN_ERR = IBV_WC_LOC_LEN_ERR;
+    /// The queue pair could not carry the request out.
+    LOC_QP_OP_ERR = IBV_WC_LOC_QP_OP_ERR;
+    /// The memory is not registered for this, or not any more.
+    LOC_PROT_ERR = IBV_WC_LOC_PROT_ERR;
+    /// The queue pair went to the error state before the request's turn.
+    WR_FLUSH_ERR = IBV_WC_WR_FLUSH_ERR;
+    /// An unexpected answer (RC).
+    BAD_RESP_ERR = IBV_WC_BAD_RESP_ERR;
+    /// The memory does not allow local writes.
+    LOC_ACCESS_ERR = IBV_WC_LOC_ACCESS_ERR;
+    /// The peer found the request invalid (RC).
+    REM_INV_REQ_ERR = IBV_WC_REM_INV_REQ_ERR;
+    /// The peer's memory does not allow the access (RC).
+    REM_ACCESS_ERR = IBV_WC_REM_ACCESS_ERR;
+    /// The peer could not carry the request out (RC).
+    REM_OP_ERR = IBV_WC_REM_OP_ERR;
+    /// The peer did not answer (RC).
+    RETRY_EXC_ERR = IBV_WC_RETRY_EXC_ERR;
+    /// The peer had no receive posted (RC).
+    RNR_RETRY_EXC_ERR = IBV_WC_RNR_RETRY_EXC_ERR;
+    /// Anything else.
+    GENERAL_ERR = IBV_WC_GENERAL_ERR;
+}
+
+impl Status {
+    /// The status with this number.
+    pub const fn from_raw(number: u32) -> Self {
+        Status(number)
+    }
+
+    /// The number.
+    pub const fn raw(self) -> u32 {
+        self.0
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Status::LOC_LEN_ERR => {
+                "on Thunderbolt a message and its receive must have the same number of 4 KiB frames: agree on one size class"
+            }
+            Status::WR_FLUSH_ERR => "the queue pair is in the error state: close it and connect a new one",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ({})", self.name(), self.0)
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Status({self})")
+    }
+}
+
+/// The end of one work request, with the memory that was posted.
+///
+/// Success and failure have different shapes: what a failed completion leaves undefined cannot be read.
+/// [`into_result`](Completion::into_result) tells them apart.
+#[doc(alias = "ibv_wc")]
+#[derive(Debug)]
+#[must_use = "it holds the memory that was posted, and may be a failure"]
+pub struct Completion {
+    pub(crate) queue_pair: u32,
+    pub(crate) token: u64,
+    pub(crate) direction: Direction,
+    pub(crate) outcome: Outcome,
+    pub(crate) memory: Memory,
+    pub(crate) start: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Success { length: u32, immediate: Option<u32> },
+    Failure { status: Status, vendor: u32 },
+}
+
+impl Completion {
+    /// The number that was given when the request was posted.
+    #[inline]
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// The number of the queue pair ([`QueuePair::number`](crate::QueuePair::number)).
+    #[inline]
+    pub fn queue_pair(&self) -> u32 {
+        self.queue_pair
+    }
+
+    /// Whether it was a send or a receive.
+    #[inline]
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// How it ended.
+    pub fn status(&self) -> Status {
+        match self.outcome {
+            Outcome::Success { .. } => Status::SUCCESS,
+            Outcome::Failure { status, .. } => status,
+        }
+    }
+
+    /// Tells success from failure.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`], with the memory. `?` makes an [`Error`] of it (and gives the memory back to its region).
+    #[inline]
+    pub fn into_result(self) -> Result<Transfer, Failure> {
+        let Completion { queue_pair, token, direction, outcome, memory, start } = self;
+        match outcome {
+            Outcome::Success { length, immediate } => {
+                Ok(Transfer { queue_pair, token, direction, length, immediate, memory, start })
+            }
+            Outcome::Failure { status, vendor } => {
+                Err(Failure { queue_pair, token, direction, status, vendor, memory })
+            }
+        }
+    }
+}
+
+/// A work request that succeeded.
+///
+/// For a send over UC that means: the peer had a receive posted and the bytes left this host. It is no acknowledgement.
+#[derive(Debug)]
+pub struct Transfer {
+    queue_pair: u32,
+    token: u64,
+    direction: Direction,
+    length: u32,
+    immediate: Option<u32>,
+    memory: Memory,
+    start: usize,
+}
+
+impl Transfer {
+    /// The number that was given when the request was posted.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// The number of the queue pair.
+    pub fn queue_pair(&self) -> u32 {
+        self.queue_pair
+    }
+
+    /// Whether it was a send or a receive.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// How many bytes were received or sent. For a receive that may be fewer than were posted.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// The bytes that were received or sent: those of the posted range, up to the message's length. Empty for a
+    /// [`SharedBuffer`](crate::SharedBuffer), whose memory cannot be seen as a slice.
+    pub fn bytes(&self) -> &[u8] {
+        self.memory.bytes().get(self.start..self.start + self.len()).unwrap_or(&[])
+    }
+
+    /// The immediate data, if the message carried any.
+    pub fn immediate(&self) -> Option<u32> {
+        self.immediate
+    }
+
+    /// The whole memory that was posted.
+    pub fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    /// The whole buffer that was posted, if it was a [`Buffer`].
+    pub fn into_buffer(self) -> Option<Buffer> {
+        self.memory.into_buffer()
+    }
+}
+
+/// A work request that failed. What the buffer holds is not known; how much was transferred neither.
+#[derive(Debug, thiserror::Error)]
+#[error("a {} of queue pair {queue_pair:#08x} failed: {status}", match .direction { Direction::Send => "send", Direction::Receive => "receive" })]
+pub struct Failure {
+    queue_pair: u32,
+    token: u64,
+    direction: Direction,
+    status: Status,
+    vendor: u32,
+    memory: Memory,
+}
+
+impl Failure {
+    /// The number that was given when the request was posted.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// The number of the queue pair.
+    pub fn queue_pair(&self) -> u32 {
+        self.queue_pair
+    }
+
+    /// Whether it was a send or a receive.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Why.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The provider's own code for it.
+    pub fn vendor_error(&self) -> u32 {
+        self.vendor
+    }
+
+    /// The whole memory that was posted.
+    pub fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    /// The whole buffer that was posted, if it was a [`Buffer`].
+    pub fn into_buffer(self) -> Option<Buffer> {
+        self.memory.into_buffer()
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let hint = failure.status.hint();
+        Error::new(ErrorKind::Failed, failure.to_string()).with_hint(hint)
+    }
+}

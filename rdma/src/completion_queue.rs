@@ -1,0 +1,222 @@
+//! Where work requests complete.
+
+use crate::completion::Completion;
+use crate::context::still_in_use;
+use crate::error::{Error, Result};
+use crate::verbs::context::RawContext;
+use crate::verbs::queue::{RawQueue, Routed};
+use crate::wait::{Backoff, Deadline};
+use core::fmt;
+use core::marker::PhantomData;
+use rdma_sys as sys;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many completions are taken from the device at once.
+const STAGE: usize = 16;
+
+/// A completion queue: one owner polls it. It may be another thread than the one that posts.
+///
+/// Completions that have been taken from the device but not yet by the user stay in here; nothing is lost when a loop over
+/// them is left early.
+#[doc(alias = "ibv_cq")]
+pub struct CompletionQueue {
+    raw: Arc<RawQueue>,
+    stage: [sys::ibv_wc; STAGE],
+    first: usize,
+    end: usize,
+    /// A fault found after completions that were good: reported once those have been handed out.
+    fault: Option<Error>,
+    max_queue_pairs: u32,
+    _not_sync: PhantomData<Cell<()>>,
+}
+
+impl CompletionQueue {
+    pub(crate) fn create(context: &Arc<RawContext>, capacity: u32, max_queue_pairs: u32) -> Result<Self> {
+        Ok(CompletionQueue {
+            raw: RawQueue::create(context, capacity)?,
+            stage: [sys::ibv_wc::default(); STAGE],
+            first: 0,
+            end: 0,
+            fault: None,
+            max_queue_pairs,
+            _not_sync: PhantomData,
+        })
+    }
+
+    pub(crate) fn raw(&self) -> &Arc<RawQueue> {
+        &self.raw
+    }
+
+    /// Requests that a queue pair may have in flight in each direction if nobody says otherwise: an even share among the
+    /// queue pairs that the device has (sixteen at most), but 16 if there is room for that.
+    pub(crate) fn share(&self) -> u32 {
+        let queues = 2 * self.max_queue_pairs.clamp(1, 16);
+        (self.raw.capacity() / queues).max(16).min(self.raw.unreserved() / 2)
+    }
+
+    /// How many completions it holds: what the device granted.
+    pub fn capacity(&self) -> u32 {
+        self.raw.capacity()
+    }
+
+    /// How many requests queue pairs may still reserve.
+    pub fn unreserved(&self) -> u32 {
+        self.raw.unreserved()
+    }
+
+    /// How many completions came for queue pairs that had been closed, and were dropped.
+    pub fn stale_completions(&self) -> u64 {
+        self.raw.stale()
+    }
+
+    /// Takes the next completion, if there is one. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// What `ibv_poll_cq` reports: then nothing is known to have completed. [`Poisoned`](crate::ErrorKind::Poisoned) if
+    /// the device reported something impossible.
+    #[doc(alias = "ibv_poll_cq")]
+    #[inline]
+    pub fn poll_one(&mut self) -> Result<Option<Completion>> {
+        let mut one = [None];
+        self.poll(&mut one)?;
+        Ok(one[0].take())
+    }
+
+    /// Takes as many completions as there are and fit, and says how many. The first so many elements are `Some`
+    /// afterwards; what was in them is dropped. Never waits, allocates nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`poll_one`](Self::poll_one); good completions come first, then the error.
+    #[doc(alias = "ibv_poll_cq")]
+    #[inline]
+    pub fn poll(&mut self, completions: &mut [Option<Completion>]) -> Result<usize> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let mut taken = 0;
+        let mut table = self.raw.lock();
+        while taken < completions.len() {
+            if completions[taken].is_some() {
+                // Dropping what the caller left there may run the caller's code: not under the latch.
+                drop(table);
+                completions[taken] = None;
+                table = self.raw.lock();
+            }
+            if self.first == self.end {
+                let room = (completions.len() - taken).min(STAGE);
+                self.first = 0;
+                self.end = 0;
+                match self.raw.poll(&mut table, &mut self.stage[..room]) {
+                    Ok(0) => break,
+                    Ok(count) => self.end = count,
+                    Err(error) if taken == 0 => return Err(error),
+                    // What is wrong now will be wrong at the next poll.
+                    Err(_) => break,
+                }
+            }
+            match self.raw.route(&mut table, &self.stage[self.first]) {
+                Routed::Completion { completion, finished } => {
+                    self.first += usize::from(finished);
+                    completions[taken] = Some(completion);
+                    taken += 1;
+                }
+                Routed::Stale => self.first += 1,
+                Routed::Fault(error) => {
+                    self.first += 1;
+                    if taken == 0 {
+                        return Err(error);
+                    }
+                    self.fault = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The completions that there are now, one after another, without waiting.
+    pub fn completions(&mut self) -> Completions<'_> {
+        Completions { queue: self }
+    }
+
+    /// Waits for the next completion: a short while busily, then giving the processor away between looks.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](crate::ErrorKind::TimedOut) after `timeout`; then everything in flight stays in flight. A peer that
+    /// died is never reported by the device, so this is how it shows. Otherwise as for [`poll_one`](Self::poll_one).
+    pub fn wait(&mut self, timeout: Duration) -> Result<Completion> {
+        // The clock costs more than a poll: it is not read before something has been waited for.
+        let mut deadline = None;
+        let mut backoff = Backoff::new();
+        loop {
+            if let Some(completion) = self.poll_one()? {
+                return Ok(completion);
+            }
+            if backoff.pause() && deadline.get_or_insert_with(|| Deadline::after(timeout)).passed() {
+                return Err(Error::NO_COMPLETION);
+            }
+        }
+    }
+
+    /// Waits until `count` completions have come, and hands each to `each`. Ends early with the first error of `each`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`wait`](Self::wait), where `timeout` is for all together; those of `each`. What has been taken from the
+    /// device by then and not been handed out comes with the next poll.
+    pub fn wait_for(
+        &mut self,
+        count: usize,
+        timeout: Duration,
+        mut each: impl FnMut(Completion) -> Result<()>,
+    ) -> Result<()> {
+        let deadline = Deadline::after(timeout);
+        for _ in 0..count {
+            let completion = self.wait(deadline.left().unwrap_or(Duration::ZERO))?;
+            each(completion)?;
+        }
+        Ok(())
+    }
+
+    /// Destroys the queue and says whether that worked. Dropping it does the same, silently.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`](crate::ErrorKind::Busy) if a queue pair still uses it: then it is destroyed with the last of them.
+    #[doc(alias = "ibv_destroy_cq")]
+    pub fn close(self) -> Result<()> {
+        match Arc::try_unwrap(self.raw) {
+            Ok(raw) => raw.close(),
+            Err(_) => Err(still_in_use("the completion queue")),
+        }
+    }
+}
+
+impl fmt::Debug for CompletionQueue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CompletionQueue")
+            .field("capacity", &self.capacity())
+            .field("unreserved", &self.unreserved())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Iterates over the completions that there are: see [`CompletionQueue::completions`].
+#[derive(Debug)]
+pub struct Completions<'a> {
+    queue: &'a mut CompletionQueue,
+}
+
+impl Iterator for Completions<'_> {
+    type Item = Result<Completion>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.queue.poll_one().transpose()
+    }
+}

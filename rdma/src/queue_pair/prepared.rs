@@ -1,0 +1,223 @@
+use super::{Capacities, QueuePair, QueuePairType, capacities};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, ErrorKind, Result};
+use crate::gid::{Gid, GidEntry, GidKind};
+use crate::port::{Mtu, Port};
+use crate::verbs::queue_pair::RawQueuePair;
+use core::fmt;
+use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+/// A queue pair that is not connected yet: it publishes an [`Endpoint`], and takes the peer's.
+///
+/// ```
+/// # use rdma::{Provider, soft::Fabric};
+/// # let fabric = Fabric::mesh(2)?;
+/// # let open = |host| Provider::soft(&fabric.host(host)?)?.first_active()?.open();
+/// # let (one, other) = (open(0)?, open(1)?);
+/// # let (one_domain, other_domain) = (one.protection_domain()?, other.protection_domain()?);
+/// # let (one_queue, other_queue) = (one.completion_queue(64)?, other.completion_queue(64)?);
+/// let mut here = one_domain.queue_pair(&one_queue).build()?;
+/// let mut there = other_domain.queue_pair(&other_queue).build()?;
+/// let port = one.port(1)?;
+/// let endpoint = here.endpoint(&port, port.gid()?)?;
+/// # let port = other.port(1)?;
+/// let peer = there.endpoint(&port, port.gid()?)?; // usually in another process: Endpoint has bytes and text
+/// let connected = here.connect(&peer)?;
+/// # drop(connected);
+/// # Ok::<(), rdma::Error>(())
+/// ```
+#[must_use = "dropping it destroys the queue pair"]
+pub struct PreparedQueuePair {
+    raw: RawQueuePair,
+    local: Option<Local>,
+}
+
+/// What was published.
+struct Local {
+    port: Port,
+    entry: GidEntry,
+    endpoint: Endpoint,
+}
+
+/// How long an address takes to be answered for (hop limit 1 in TN3205: nothing is routed).
+const HOP_LIMIT: u8 = 1;
+
+impl PreparedQueuePair {
+    pub(crate) fn new(raw: RawQueuePair) -> Self {
+        PreparedQueuePair { raw, local: None }
+    }
+
+    pub(crate) fn raw(&self) -> &RawQueuePair {
+        &self.raw
+    }
+
+    /// Its number.
+    #[doc(alias = "qp_num")]
+    pub fn number(&self) -> u32 {
+        self.raw.number()
+    }
+
+    /// What it was granted, which may be more or less than was asked for.
+    pub fn capacities(&self) -> Capacities {
+        capacities(&self.raw)
+    }
+
+    /// Its type, as the device has it.
+    pub fn queue_pair_type(&self) -> QueuePairType {
+        QueuePairType::from_raw(self.raw.kind())
+    }
+
+    /// What the peer needs to connect to this queue pair over `port`, under the address `gid`.
+    ///
+    /// Index and address of the entry are kept together: [`connect`](Self::connect) uses both.
+    ///
+    /// # Errors
+    ///
+    /// [`PortDown`](ErrorKind::PortDown), or [`InvalidArgument`](ErrorKind::InvalidArgument) if the port is another
+    /// device's.
+    pub fn endpoint(&mut self, port: &Port, gid: GidEntry) -> Result<Endpoint> {
+        if !Arc::ptr_eq(port.context(), &self.raw.domain.context) {
+            return Err(self.raw.about(Error::argument("the port belongs to another device, or another open of it")));
+        }
+        if !port.is_active() {
+            let name = &self.raw.domain.context.device().name;
+            return Err(Error::new(ErrorKind::PortDown, format!("the port is {}", port.state()))
+                .on_device(name)
+                .on_port(port.number())
+                .with_hint("Port::wait_active waits for it; check the cable, and that RDMA is enabled on both ends"));
+        }
+        let mtu = port.active_mtu().unwrap_or(Mtu::B1024);
+        let endpoint = Endpoint::new(port.lid(), self.raw.number(), random_psn(), gid.gid(), mtu);
+        self.local = Some(Local { port: port.clone(), entry: gid, endpoint });
+        Ok(endpoint)
+    }
+
+    /// Connects to the peer: INIT, ready to receive, ready to send, in one call. The peer does the same with this end's
+    /// endpoint, in any order.
+    ///
+    /// Afterwards post receives, and then let the peer know that it may send: what reaches a Thunderbolt queue pair before
+    /// it is connected is lost. [`connect::establish`](crate::connect::establish) does the exchange and the barrier.
+    ///
+    /// # Errors
+    ///
+    /// A queue pair whose transition failed is destroyed: build a new one (retrying on the same was seen to wedge a Mac's
+    /// port). [`StaleGid`](ErrorKind::StaleGid): the address changed since the endpoint was published, so begin again.
+    /// [`NoUsableGid`](ErrorKind::NoUsableGid): the peer's is empty, or of another kind than this end's.
+    /// [`UnreachablePeer`](ErrorKind::UnreachablePeer): it is not at the other end of this cable.
+    /// [`InvalidState`](ErrorKind::InvalidState): [`endpoint`](Self::endpoint) was not called.
+    #[doc(alias = "ibv_modify_qp")]
+    pub fn connect(mut self, peer: &Endpoint) -> Result<QueuePair> {
+        let Some(local) = self.local.take() else {
+            return Err(self.raw.about(
+                Error::new(ErrorKind::InvalidState, "no endpoint was published")
+                    .with_hint("call PreparedQueuePair::endpoint first"),
+            ));
+        };
+        self.check(&local, peer)?;
+        let port = local.port.number();
+        self.raw.note_registrations();
+        let mut attributes = sys::ibv_qp_attr { qp_state: state::IBV_QPS_INIT, port_num: port, ..Default::default() };
+        let to_init = Mask::STATE | Mask::PKEY_INDEX | Mask::PORT | Mask::ACCESS_FLAGS;
+        self.transition(&mut attributes, to_init, "RESET to INIT", &local, peer)?;
+
+        let mut path = sys::ibv_ah_attr { dlid: peer.lid(), is_global: 1, port_num: port, ..Default::default() };
+        path.grh.dgid = sys::ibv_gid { raw: peer.gid().to_bytes() };
+        path.grh.sgid_index = local.entry.index();
+        path.grh.hop_limit = HOP_LIMIT;
+        let mut attributes = sys::ibv_qp_attr {
+            qp_state: state::IBV_QPS_RTR,
+            ah_attr: path,
+            // Both ends use the smaller one, whichever they can do.
+            path_mtu: local.endpoint.mtu().min(peer.mtu()).raw(),
+            dest_qp_num: peer.number(),
+            rq_psn: peer.psn(),
+            ..Default::default()
+        };
+        let to_rtr = Mask::STATE | Mask::AV | Mask::PATH_MTU | Mask::DEST_QPN | Mask::RQ_PSN;
+        self.transition(&mut attributes, to_rtr, "INIT to RTR", &local, peer)?;
+
+        let mut attributes =
+            sys::ibv_qp_attr { qp_state: state::IBV_QPS_RTS, sq_psn: local.endpoint.psn(), ..Default::default() };
+        self.transition(&mut attributes, Mask::STATE | Mask::SQ_PSN, "RTR to RTS", &local, peer)?;
+        Ok(QueuePair::new(self.raw, *peer))
+    }
+
+    /// What can be known to fail before the device is asked.
+    fn check(&self, local: &Local, peer: &Endpoint) -> Result<()> {
+        let about = |error: Error| self.raw.about(error).on_port(local.port.number());
+        let (ours, theirs) = (local.entry.gid(), peer.gid());
+        if theirs.is_zero() {
+            return Err(about(Error::new(ErrorKind::NoUsableGid, "the peer's endpoint has an empty GID"))
+                .with_hint("the peer's interface has no address yet, or its program sent an unset value"));
+        }
+        if family(ours) != family(theirs) {
+            return Err(about(Error::new(
+                ErrorKind::NoUsableGid,
+                format!("this end's GID is {:?} ({ours}), the peer's {:?} ({theirs})", ours.kind(), theirs.kind()),
+            ))
+            .with_hint("both ends must choose the same kind: IPv4-mapped, or link-local"));
+        }
+        if self.raw.domain.rules.refuses_loopback() && ours == theirs {
+            return Err(about(
+                Error::new(ErrorKind::UnreachablePeer, "the peer's GID is this port's own").on_gid(theirs),
+            )
+            .with_hint("Thunderbolt joins two hosts; a queue pair cannot be connected to its own port"));
+        }
+        let now = self.raw.domain.context.query_gid(local.port.number(), local.entry.index()).map(Gid::from_bytes);
+        if now.as_ref().ok() != Some(&ours) {
+            let now = now.map_or_else(|error| error.to_string(), |gid| gid.to_string());
+            return Err(about(Error::new(
+                ErrorKind::StaleGid,
+                format!("GID[{}] was {ours} when the endpoint was published and is {now} now", local.entry.index()),
+            ))
+            .with_hint("the interface's address changed: read the GID table again and connect a new queue pair"));
+        }
+        Ok(())
+    }
+
+    fn transition(
+        &mut self,
+        attributes: &mut sys::ibv_qp_attr,
+        mask: Mask,
+        what: &'static str,
+        local: &Local,
+        peer: &Endpoint,
+    ) -> Result<()> {
+        self.raw.modify(attributes, mask).map_err(|error| {
+            let detail = format!("{what}, from {} to peer {:#08x}", local.entry, peer.number());
+            error.on_port(local.port.number()).on_gid(peer.gid()).with_detail(detail)
+        })
+    }
+
+    /// Destroys the queue pair and says whether that worked.
+    ///
+    /// # Errors
+    ///
+    /// What `ibv_destroy_qp` reports.
+    pub fn close(self) -> Result<()> {
+        self.raw.close().map(drop)
+    }
+}
+
+/// Addresses of one family can reach each other.
+fn family(gid: Gid) -> bool {
+    gid.kind() == GidKind::Ipv4Mapped
+}
+
+/// A packet sequence number to start with: any 24-bit value will do (ggml-org/llama.cpp uses 0).
+fn random_psn() -> u32 {
+    (RandomState::new().build_hasher().finish() as u32) & 0xff_ffff
+}
+
+impl fmt::Debug for PreparedQueuePair {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PreparedQueuePair")
+            .field("number", &format_args!("{:#08x}", self.number()))
+            .field("capacities", &self.capacities())
+            .field("endpoint", &self.local.as_ref().map(|local| local.endpoint))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! Registering memory.
+
+use super::{domain, here, hold, let_go, number, pointer};
+use crate::soft::fence;
+use crate::soft::protection_domain::SoftMr;
+use crate::soft::registry;
+use core::ffi::{c_int, c_uint, c_void};
+use core::ptr;
+use rdma_sys as sys;
+use std::sync::Arc;
+
+/// The access flags there are.
+const KNOWN: u32 = sys::IBV_ACCESS_LOCAL_WRITE
+    | sys::IBV_ACCESS_REMOTE_WRITE
+    | sys::IBV_ACCESS_REMOTE_READ
+    | sys::IBV_ACCESS_REMOTE_ATOMIC;
+
+/// Bits that a provider may ignore (`IBV_ACCESS_OPTIONAL_RANGE` of rdma-core).
+const OPTIONAL: u32 = 0x3ff0_0000;
+
+pub(super) unsafe extern "C" fn reg_mr(
+    pd: *mut sys::ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut sys::ibv_mr {
+    pointer(register(pd, address, length, access as u32))
+}
+
+pub(super) unsafe extern "C" fn reg_mr_iova2(
+    pd: *mut sys::ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut sys::ibv_mr {
+    // The address under which the device knows the memory must be its own (SQCU: −102).
+    if iova != address.addr() as u64 {
+        return pointer(Err(libc::EOPNOTSUPP));
+    }
+    pointer(register(pd, address, length, access))
+}
+
+fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u32) -> Result<*mut sys::ibv_mr, c_int> {
+    let domain = domain(pd)?;
+    let device = &domain.context.device;
+    let profile = &device.profile;
+    let access = access & !OPTIONAL;
+    let remote_write = sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_ATOMIC;
+    if access & !KNOWN != 0 || (access & remote_write != 0 && access & sys::IBV_ACCESS_LOCAL_WRITE == 0) {
+        return Err(libc::EINVAL);
+    }
+    let base = address.addr();
+    let Some(last) = length.checked_sub(1).and_then(|rest| base.checked_add(rest)) else { return Err(libc::EINVAL) };
+    if base == 0 || !base.is_multiple_of(profile.page) {
+        return Err(libc::EINVAL);
+    }
+    if profile.four_gib_rule && base as u64 >> 32 != last as u64 >> 32 {
+        return Err(libc::EINVAL);
+    }
+    make_present(address, length, access & sys::IBV_ACCESS_LOCAL_WRITE != 0)?;
+    let Some(key) = device.regions.insert(base, length, access, domain.identity()) else { return Err(libc::ENOMEM) };
+    hold(&domain.users);
+    let abi = sys::ibv_mr {
+        context: domain.context.pointer(),
+        pd,
+        addr: address,
+        length,
+        handle: key,
+        lkey: key,
+        // Always 0 on Macs, whatever access was asked for (tmc/gojaccl).
+        rkey: 0,
+    };
+    Ok(registry::publish(Arc::new(SoftMr { abi, domain })))
+}
+
+/// Brings the range into memory, as registering with a real device does, and finds out whether it can be used: EFAULT if
+/// part of it is not mapped, or not writable although it is to be written.
+fn make_present(address: *mut c_void, length: usize, write: bool) -> Result<(), c_int> {
+    // SAFETY: sysconf has no preconditions.
+    let host_page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let length = length.checked_next_multiple_of(host_page).ok_or(libc::EINVAL)?;
+    #[cfg(target_os = "linux")]
+    {
+        let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
+        // SAFETY: populating changes no contents; a range that is not all mapped is refused by the kernel.
+        if unsafe { libc::madvise(address, length, advice) } == 0 {
+            return Ok(());
+        }
+        match std::io::Error::last_os_error().raw_os_error() {
+            // Older than Linux 5.14, or memory that cannot be populated: only ask whether it is mapped.
+            Some(libc::EINVAL) => {}
+            Some(libc::EAGAIN | libc::EHWPOISON) => return Err(libc::ENOMEM),
+            _ => return Err(libc::EFAULT),
+        }
+    }
+    let _ = write;
+    // One byte of answer a page, in pieces, so that a large region needs no large answer.
+    let mut answer = [0; 1024];
+    for offset in (0..length).step_by(answer.len() * host_page) {
+        let piece = (length - offset).min(answer.len() * host_page);
+        // SAFETY: the answer has a byte for each page of the piece; the kernel refuses what is not mapped.
+        let result = unsafe {
+            libc::mincore(address.cast::<u8>().wrapping_add(offset).cast(), piece, answer.as_mut_ptr().cast())
+        };
+        if result != 0 {
+            return Err(libc::EFAULT);
+        }
+    }
+    Ok(())
+}
+
+pub(super) unsafe extern "C" fn dereg_mr(mr: *mut sys::ibv_mr) -> c_int {
+    number(registry::borrow::<SoftMr>(mr).and_then(|region| {
+        here(region.domain.context.birth)?;
+        drop(region);
+        let region = registry::retire::<SoftMr>(mr)?;
+        let device = &region.domain.context.device;
+        let wiring = device.wiring.lock();
+        // First no new copies, then none that are under way. Requests that name the region fail when their turn comes.
+        device.regions.revoke(region.abi.lkey);
+        for qp in device.all().iter().filter(|qp| ptr::eq(&*qp.domain, &*region.domain)) {
+            fence::wait_for_copies(&wiring, qp);
+        }
+        device.regions.release(region.abi.lkey);
+        let_go(&region.domain.users);
+        Ok(())
+    }))
+}

@@ -1,0 +1,225 @@
+//! A completion queue of the software device.
+//!
+//! There is no ring of completions that all writers would contend for. A completion queue knows the queues attached to
+//! it, and polling walks them: a finished receive stands in its slot, a finished send below the queue pair's count. An
+//! idle queue costs its poller two loads of lines that nobody writes.
+
+use super::context::SoftContext;
+use super::fork::Birth;
+use super::matching;
+use super::object::CqObject;
+use super::queue_pair::{Slot, SoftQp};
+use super::registry::{Kind, Object};
+use crate::verbs::latch::Latch;
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use rdma_sys as sys;
+use std::sync::Arc;
+use sys::{ibv_wc_opcode as opcode, ibv_wc_status as status};
+
+#[repr(C)]
+pub(crate) struct SoftCq {
+    pub(crate) abi: CqObject,
+    pub(crate) birth: Birth,
+    pub(crate) context: Arc<SoftContext>,
+    /// How many queue pairs use it, each of their two queues counted.
+    pub(crate) users: AtomicU32,
+    pub(crate) poll: Latch<Sources>,
+}
+
+// SAFETY: the ABI prefix is never written after it was made; its raw pointers are kept by the Arcs beside it.
+unsafe impl Sync for SoftCq {}
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for SoftCq {}
+
+// SAFETY: repr(C), and the first field is the CqObject, whose first field is the ibv_cq.
+unsafe impl Object for SoftCq {
+    type Abi = sys::ibv_cq;
+    const KIND: Kind = Kind::CompletionQueue;
+}
+
+/// The queues attached to a completion queue, and how far each has been polled.
+#[derive(Default)]
+pub(crate) struct Sources {
+    list: Vec<Source>,
+    /// Where the next poll begins, so that a busy queue does not starve the others.
+    turn: usize,
+}
+
+struct Source {
+    qp: Arc<SoftQp>,
+    side: Side,
+    /// The first request that has not been looked at.
+    next: u64,
+    /// The places of all requests before it.
+    places: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Send,
+    Receive,
+}
+
+impl Sources {
+    pub(crate) fn attach(&mut self, qp: &Arc<SoftQp>, side: Side) {
+        self.list.push(Source { qp: qp.clone(), side, next: 0, places: 0 });
+    }
+
+    /// Forgets a queue pair; what it had completed and nobody polled is gone with it, as on Apple's device, where polling
+    /// walks the queue pair's own ring (SQCU, from the provider's code).
+    pub(crate) fn detach(&mut self, qp: &SoftQp) {
+        self.list.retain(|source| !ptr::eq(&*source.qp, qp));
+        self.turn = 0;
+    }
+
+    /// Takes the queues of a queue pair as polled up to what was posted, when it goes back to RESET.
+    pub(crate) fn skip(&mut self, qp: &SoftQp, side: Side, posted: u64, places: u64) {
+        for source in self.list.iter_mut().filter(|source| ptr::eq(&*source.qp, qp) && source.side == side) {
+            source.next = posted;
+            source.places = places;
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`sys::ibv_poll_cq`], except that null pointers and negative counts are refused.
+pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: *mut sys::ibv_wc) -> c_int {
+    // SAFETY: a non-null cq is a live completion queue, promised by the caller, and those of this table's contexts are
+    // SoftCq.
+    let Some(cq) = (unsafe { cq.cast::<SoftCq>().as_ref() }) else { return -libc::EINVAL };
+    if !cq.birth.is_here() {
+        return -libc::EPERM;
+    }
+    if count < 0 || (wc.is_null() && count != 0) {
+        return -libc::EINVAL;
+    }
+    let wanted = count as usize;
+    let mut sources = cq.poll.lock();
+    let Sources { list, turn } = &mut *sources;
+    let mut taken = 0;
+    let length = list.len();
+    for step in 0..length {
+        let mut index = *turn + step;
+        if index >= length {
+            index -= length;
+        }
+        let source = &mut list[index];
+        // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
+        let out = unsafe { wc.add(taken) };
+        let room = wanted - taken;
+        taken += match source.side {
+            // SAFETY: `out` has `room` cells left.
+            Side::Send => unsafe { source.poll_sends(out, room) },
+            // SAFETY: as above.
+            Side::Receive => unsafe { source.poll_receives(out, room) },
+        };
+        if taken == wanted {
+            *turn = if index + 1 == length { 0 } else { index + 1 };
+            break;
+        }
+    }
+    taken as c_int
+}
+
+impl Source {
+    /// # Safety
+    ///
+    /// `out` has room for `room` completions.
+    #[inline]
+    unsafe fn poll_sends(&mut self, out: *mut sys::ibv_wc, room: usize) -> usize {
+        let qp = &*self.qp;
+        if qp.waits.0.load(Ordering::Relaxed) {
+            matching::help_sends(qp);
+        }
+        let completed = qp.completed.0.load(Ordering::Acquire);
+        let (mut next, mut places, mut taken) = (self.next, self.places, 0);
+        while taken < room && next != completed {
+            // SAFETY: the record lies below `completed`, loaded with acquire, so the matcher's writes are visible and
+            // over; it is not written again before we release its places below.
+            let record = unsafe { &*qp.sends.at(next) };
+            next += 1;
+            places += u64::from(record.places);
+            // An unsignaled request is retired by a later signaled one, not by itself.
+            if record.signaled || record.status != status::IBV_WC_SUCCESS.0 {
+                let completion = sys::ibv_wc {
+                    wr_id: record.wr_id,
+                    status: status(record.status),
+                    opcode: opcode::IBV_WC_SEND,
+                    byte_len: record.length,
+                    qp_num: qp.number,
+                    ..Default::default()
+                };
+                // SAFETY: `taken` is below `room`.
+                unsafe { out.add(taken).write(completion) };
+                taken += 1;
+                (self.next, self.places) = (next, places);
+            }
+        }
+        if taken != 0 {
+            qp.released.0.send_places.store(self.places, Ordering::Release);
+        }
+        taken
+    }
+
+    /// # Safety
+    ///
+    /// `out` has room for `room` completions.
+    #[inline]
+    unsafe fn poll_receives(&mut self, out: *mut sys::ibv_wc, room: usize) -> usize {
+        let qp = &*self.qp;
+        if qp.awaited.0.load(Ordering::Relaxed) {
+            matching::help_receives(qp);
+        }
+        let mut taken = 0;
+        while taken < room {
+            // SAFETY: the slot exists for the life of the ring.
+            let slot = unsafe { &*qp.slots.at(self.next) };
+            if slot.mark.load(Ordering::Acquire) != Slot::done(qp.slots.lap(self.next)) {
+                break;
+            }
+            // SAFETY: done, loaded with acquire: slot and record are the poller's until we release their places.
+            let (record, done) = unsafe { (&*qp.receives.at(self.next), &(*slot.body.get()).done) };
+            let mut outcome = status(u32::from(done.status));
+            if done.inline != 0 {
+                if qp.device.regions.is_live(record.key) {
+                    // SAFETY: the range was checked against the region when it was posted and `judge` found it writable;
+                    // the region is still registered, and ibv_dereg_mr takes our latch before it returns (fence.rs).
+                    unsafe {
+                        ptr::copy_nonoverlapping(
+                            done.payload.as_ptr(),
+                            record.address as *mut u8,
+                            done.length as usize,
+                        );
+                    }
+                } else {
+                    outcome = status::IBV_WC_LOC_PROT_ERR;
+                }
+            }
+            let completion = sys::ibv_wc {
+                wr_id: record.wr_id,
+                status: outcome,
+                opcode: opcode::IBV_WC_RECV,
+                byte_len: done.length,
+                qp_num: qp.number,
+                ..Default::default()
+            };
+            // SAFETY: `taken` is below `room`.
+            unsafe { out.add(taken).write(completion) };
+            taken += 1;
+            self.next += 1;
+            self.places += u64::from(record.places);
+        }
+        if taken != 0 {
+            qp.released.0.receive_places.store(self.places, Ordering::Release);
+        }
+        taken
+    }
+}
+
+/// `ibv_req_notify_cq`: there are no completion channels on the device (TN3205 passes none).
+pub(crate) unsafe extern "C" fn req_notify_cq(_: *mut sys::ibv_cq, _: c_int) -> c_int {
+    libc::EOPNOTSUPP
+}

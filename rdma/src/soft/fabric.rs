@@ -1,0 +1,161 @@
+//! Hosts and cables that exist in memory.
+
+use super::device::SoftDevice;
+use super::fork::Birth;
+use super::profile::Profile;
+use super::topology::{End, Topology};
+use super::wiring::Wiring;
+use crate::{Error, ErrorKind, Result};
+use core::fmt;
+use core::sync::atomic::{AtomicU16, Ordering};
+use std::sync::Arc;
+
+/// A Thunderbolt fabric in this process: hosts, devices, cables.
+///
+/// Each cable joins one device of one host to one device of another; nothing is routed. A program drives each host
+/// through a [`Provider`](crate::Provider), as it would drive a Mac.
+///
+/// ```
+/// use rdma::{Provider, soft::Fabric};
+///
+/// let fabric = Fabric::mesh(2)?;
+/// let mac = Provider::soft(&fabric.host(0)?)?;
+/// assert_eq!(mac.devices()?.iter().map(|device| device.name().to_owned()).collect::<Vec<_>>(), ["rdma_en2"]);
+/// # Ok::<(), rdma::Error>(())
+/// ```
+///
+/// It is a handle: clones are the same fabric, which exists as long as any handle, host, provider or open device does.
+#[derive(Clone)]
+pub struct Fabric(Arc<FabricState>);
+
+pub(crate) struct FabricState {
+    pub(crate) profile: Profile,
+    pub(crate) wiring: Arc<Wiring>,
+    pub(crate) birth: Birth,
+    /// The devices of each host.
+    pub(crate) hosts: Vec<Vec<Arc<SoftDevice>>>,
+}
+
+impl Fabric {
+    /// A full mesh of hosts: see [`Topology::mesh`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Topology::mesh`].
+    pub fn mesh(hosts: usize) -> Result<Self> {
+        Ok(Fabric::new(Topology::mesh(hosts)?, Profile::default()))
+    }
+
+    /// A ring of hosts: see [`Topology::ring`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Topology::ring`].
+    pub fn ring(hosts: usize) -> Result<Self> {
+        Ok(Fabric::new(Topology::ring(hosts)?, Profile::default()))
+    }
+
+    /// A fabric of this shape, whose devices follow these rules.
+    pub fn new(topology: Topology, profile: Profile) -> Self {
+        static FABRICS: AtomicU16 = AtomicU16::new(0);
+        let number = FABRICS.fetch_add(1, Ordering::Relaxed);
+        let wiring = Arc::new(Wiring::new(topology));
+        let hosts: Vec<Vec<_>> = wiring
+            .topology
+            .hosts()
+            .iter()
+            .enumerate()
+            .map(|(host, names)| {
+                let device = |(device, name): (usize, &String)| {
+                    SoftDevice::new(number, name, End { host, device }, profile.clone(), wiring.clone())
+                };
+                names.iter().enumerate().map(device).collect()
+            })
+            .collect();
+        for &(one, other) in wiring.topology.cables() {
+            let (here, there) = (&hosts[one.host][one.device], &hosts[other.host][other.device]);
+            here.set_far(there);
+            there.set_far(here);
+        }
+        Fabric(Arc::new(FabricState { profile, wiring, birth: Birth::now(), hosts }))
+    }
+
+    /// The shape of the fabric.
+    pub fn topology(&self) -> &Topology {
+        &self.0.wiring.topology
+    }
+
+    /// The rules of its devices.
+    pub fn profile(&self) -> &Profile {
+        &self.0.profile
+    }
+
+    /// A host, by its number.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDevice`] if there are not that many.
+    pub fn host(&self, number: usize) -> Result<Host> {
+        if number >= self.0.hosts.len() {
+            let count = self.0.hosts.len();
+            return Err(Error::new(
+                ErrorKind::UnknownDevice,
+                format!("there is no host {number}: the fabric has {count}"),
+            ));
+        }
+        Ok(Host { fabric: self.0.clone(), number })
+    }
+
+    /// All hosts, in order.
+    pub fn hosts(&self) -> impl ExactSizeIterator<Item = Host> + '_ {
+        (0..self.0.hosts.len()).map(|number| Host { fabric: self.0.clone(), number })
+    }
+
+    /// Switches a host on or off. With a host off, the ports at both ends of its cables are DOWN.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDevice`] if there is no such host.
+    pub fn set_host(&self, host: usize, on: bool) -> Result<()> {
+        self.0.wiring.set_host(host, on)
+    }
+
+    /// Plugs a cable in or pulls it out. With the cable out, the ports at both its ends are DOWN.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDevice`] if there is no such cable.
+    pub fn set_cable(&self, cable: usize, plugged: bool) -> Result<()> {
+        self.0.wiring.set_cable(cable, plugged)
+    }
+}
+
+impl fmt::Debug for Fabric {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Fabric").field("profile", &self.0.profile.name()).field("topology", self.topology()).finish()
+    }
+}
+
+/// One host of a fabric: what a Mac is to a cluster.
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) fabric: Arc<FabricState>,
+    number: usize,
+}
+
+impl Host {
+    /// The host's number in its fabric.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(crate) fn devices(&self) -> &[Arc<SoftDevice>] {
+        &self.fabric.hosts[self.number]
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Host").field("number", &self.number).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,41 @@
+//! Knowing on which side of a fork we are.
+//!
+//! Objects made before a fork are the parent's: latches may be held by threads that the child does not have, and the
+//! child's memory is a copy. So every object remembers in which process it was made, and every entry point refuses a
+//! foreign one with EPERM. There is no system call in it: a handler that runs in the child counts.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The process an object was made in, as far as this process can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Birth(u32);
+
+impl Birth {
+    /// This process, now.
+    pub(crate) fn now() -> Self {
+        static ONCE: Once = Once::new();
+        // SAFETY: the handler touches one atomic, which is all that a child of a threaded program may do.
+        ONCE.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        });
+        Birth(GENERATION.load(Ordering::Relaxed))
+    }
+
+    /// Whether this process is the one in which the object was made.
+    #[inline]
+    pub(crate) fn is_here(self) -> bool {
+        self.0 == GENERATION.load(Ordering::Relaxed)
+    }
+
+    /// Whether this process is a child of one that used the software device.
+    pub(crate) fn after_fork() -> bool {
+        GENERATION.load(Ordering::Relaxed) != 0
+    }
+}

@@ -1,0 +1,144 @@
+//! Pairing sends with receives, and the copy.
+//!
+//! The rules are those of the device: a send without a receive waits; without a connected peer it is lost, and completes
+//! with success; counts of frames that differ are a length error at the receiver and a success at the sender (TN3205:
+//! both must post the same number of frames, otherwise the receive fails; the statuses are ADU's and SQCU's reports).
+//! Each send and each receive is used once, in order.
+
+use super::queue_pair::{Body, Done, INLINE, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use core::ptr;
+use core::sync::atomic::Ordering;
+use rdma_sys::ibv_wc_status as status;
+
+/// Matches as many of a queue pair's sends as can be. `send` is its send queue, so the caller holds the latch.
+#[inline]
+pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
+    while send.matched != send.posted {
+        // SAFETY: a record between `matched` and `posted` was written by a holder of the send latch, which we hold, and
+        // the poller does not read it before `completed` passes it.
+        let record = unsafe { &mut *qp.sends.at(send.matched) };
+        if record.status == status::IBV_WC_SUCCESS.0 {
+            match &send.peer {
+                // Nobody is there: the frames leave the host and are lost, which the sender cannot tell.
+                None => {}
+                Some(peer) => {
+                    let slot = peer.slots.at(send.next_slot);
+                    // SAFETY: the slot exists for the life of the ring, which `peer` keeps.
+                    let slot = unsafe { &*slot };
+                    let lap = peer.slots.lap(send.next_slot);
+                    if slot.mark.load(Ordering::Acquire) != Slot::posted(lap) {
+                        if wait(qp, peer, slot, lap) {
+                            return;
+                        }
+                        continue;
+                    }
+                    if transfer(qp, peer, record, slot, lap) {
+                        send.next_slot += 1;
+                    }
+                }
+            }
+        }
+        send.matched += 1;
+        qp.completed.0.store(send.matched, Ordering::Release);
+    }
+    settle(qp, send);
+}
+
+/// Leaves the send waiting. Returns false if the receive came in the meantime.
+///
+/// The two flags are hints: a receive that is posted at this very moment may miss them, and this side may miss the
+/// receive. Whoever polls next looks at the flags and calls `advance` again, so nobody who can observe a completion
+/// misses it, and posting a receive needs no memory fence.
+#[cold]
+fn wait(qp: &SoftQp, peer: &SoftQp, slot: &Slot, lap: u32) -> bool {
+    qp.waits.0.store(true, Ordering::SeqCst);
+    peer.awaited.0.store(true, Ordering::SeqCst);
+    slot.mark.load(Ordering::SeqCst) != Slot::posted(lap)
+}
+
+/// Takes the hints back once nothing waits.
+#[inline]
+fn settle(qp: &SoftQp, send: &SendQueue) {
+    if qp.waits.0.load(Ordering::Relaxed) {
+        qp.waits.0.store(false, Ordering::Relaxed);
+        if let Some(peer) = &send.peer {
+            peer.awaited.0.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Moves one message. Returns whether the receive is used up.
+#[inline]
+fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, lap: u32) -> bool {
+    // SAFETY: the mark says posted, with acquire, so the owner's write of this form is visible, and from then on the
+    // slot is the matcher's; we are the matcher, for we hold the send latch of the queue pair that it is paired with.
+    let posted = unsafe { (*slot.body.get()).posted };
+    if record.length != 0 && !qp.device.regions.is_live(record.key) {
+        // Deregistered while the send waited: nothing left the host. Inferred.
+        record.status = status::IBV_WC_LOC_PROT_ERR.0;
+        return false;
+    }
+    let verdict = judge(peer, record, &posted);
+    let mut done =
+        Done { status: verdict.0 as u16, inline: 0, length: record.length, immediate: 0, payload: [0; INLINE] };
+    if verdict == status::IBV_WC_SUCCESS && record.length != 0 {
+        let source = record.address as *const u8;
+        let length = record.length as usize;
+        if length <= INLINE {
+            done.inline = 1;
+            // SAFETY: the sender's region was checked to hold the range when it was posted, is still registered (checked
+            // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
+            unsafe { ptr::copy_nonoverlapping(source, done.payload.as_mut_ptr(), length) };
+        } else {
+            let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
+            // SAFETY: as above for the source. The receiver's range was checked when it was posted (`forbidden`), its
+            // region is still registered (`judge`), and its deregistration waits for our latch, too. The ranges may
+            // overlap if one process plays both hosts, hence `copy`.
+            unsafe { ptr::copy(source, target, length) };
+        }
+    }
+    // SAFETY: the slot is the matcher's until the store below.
+    unsafe { slot.body.get().write(Body { done }) };
+    slot.mark.store(Slot::done(lap), Ordering::Release);
+    true
+}
+
+/// The status with which a receive ends.
+#[inline]
+fn judge(peer: &SoftQp, record: &SendRecord, posted: &Posted) -> status {
+    if record.places != posted.places || record.length > posted.length {
+        return status::IBV_WC_LOC_LEN_ERR;
+    }
+    if posted.forbidden != 0 || (posted.length != 0 && !peer.device.regions.is_live(posted.key)) {
+        return status::IBV_WC_LOC_PROT_ERR;
+    }
+    status::IBV_WC_SUCCESS
+}
+
+/// Lets a peer's send that waits for one of our receives go on. For whoever posts or polls receives.
+#[cold]
+pub(crate) fn help_peer(peer: &SoftQp) {
+    // If somebody holds the latch, they are at it, or the next poll will be.
+    if let Some(mut send) = peer.send.0.try_lock() {
+        advance(peer, &mut send);
+    }
+}
+
+/// The poller's turn: completes what can be completed of the sends that wait on either side.
+#[cold]
+pub(crate) fn help_sends(qp: &SoftQp) {
+    if let Some(mut send) = qp.send.0.try_lock() {
+        advance(qp, &mut send);
+    }
+}
+
+/// As [`help_peer`], for the poller, which does not hold the receive latch.
+#[cold]
+pub(crate) fn help_receives(qp: &SoftQp) {
+    let Some(receive) = qp.receive.0.try_lock() else { return };
+    let peer = receive.peer.clone();
+    drop(receive);
+    if let Some(peer) = peer {
+        help_peer(&peer);
+    }
+}

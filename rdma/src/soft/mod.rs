@@ -1,0 +1,43 @@
+//! A Thunderbolt fabric in software: hosts, cables, and a device that behaves like Apple's.
+//!
+//! It is reached through a function table like any other verbs library's, with real `ibv_*` objects behind it, so the
+//! code that drives a Mac's controller is line for line the code that runs here. Limits, refusals and oddities are the
+//! device's, each with its source; see `docs/thunderbolt.md` of the repository for what a program has to know.
+//!
+//! How it works: there is no engine thread. A message is copied once, from the sender's memory to the receiver's, by
+//! whoever completes the match of a send and a receive, inside that call. Payloads of up to 48 bytes travel in the cache
+//! line of the completion and reach the receiver's buffer when it polls.
+
+// The trusted base of the software device: raw objects for C callers, and memory that two threads share.
+#![allow(unsafe_code)]
+
+mod address;
+mod calls;
+mod completion_queue;
+mod connection;
+mod context;
+mod device;
+pub(crate) mod environment;
+mod fabric;
+mod fence;
+mod fork;
+mod hosts;
+mod matching;
+mod object;
+mod post;
+mod profile;
+mod protection_domain;
+mod queue_pair;
+mod region;
+mod registry;
+mod ring;
+mod text;
+mod topology;
+mod wiring;
+
+pub use fabric::{Fabric, Host};
+pub use profile::{Profile, ReturnStyle};
+pub use topology::{End, Topology};
+
+pub(crate) use calls::table;
+pub(crate) use hosts::Place;

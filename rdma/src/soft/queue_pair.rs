@@ -1,0 +1,202 @@
+//! A queue pair of the software device, and the memory that its two ends share.
+//!
+//! Who may touch what:
+//!
+//! * [`SendQueue`] is under the latch `send`. Its holder is the only one that matches this queue pair's sends with the
+//!   peer's receives: it consumes the peer's [`Slot`]s and copies between the two memories. That may be the poster, the
+//!   peer's poster (when a receive comes late), or a poller of either side.
+//! * [`ReceiveQueue`] is under the latch `receive`: its holder publishes receives.
+//! * A cell of `sends` is written under the `send` latch while its counter is in `completed..posted`, and read by the
+//!   poller once `completed` has passed it (release, acquire), until `polled` passes it.
+//! * A cell of `receives` is written under the `receive` latch, and read by the poller once its slot says done.
+//! * A [`Slot`] is the owner's until it says *posted*, the matcher's until it says *done*, then the poller's until
+//!   `polled` passes it.
+//!
+//! To be sure that nobody copies into or out of a queue pair's memory, take `send` of it, `send` of its peer, and the
+//! latch of its receive completion queue, once each, after having made new work impossible. See `fence.rs`.
+
+use super::completion_queue::SoftCq;
+use super::device::SoftDevice;
+use super::fork::Birth;
+use super::object::QpObject;
+use super::protection_domain::SoftPd;
+use super::registry::{Kind, Object};
+use super::ring::Ring;
+use crate::verbs::latch::Latch;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use rdma_sys as sys;
+use std::sync::{Arc, Mutex};
+
+/// Keeps what different threads write on different cache lines (two, because processors fetch pairs).
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+#[repr(C)]
+pub(crate) struct SoftQp {
+    pub(crate) abi: UnsafeCell<QpObject>,
+    pub(crate) birth: Birth,
+    pub(crate) number: u32,
+    pub(crate) signal_all: bool,
+    pub(crate) device: Arc<SoftDevice>,
+    pub(crate) domain: Arc<SoftPd>,
+    pub(crate) send_cq: Arc<SoftCq>,
+    pub(crate) receive_cq: Arc<SoftCq>,
+    /// What `ibv_query_qp` answers. Locked after the fabric's wiring, before any latch.
+    pub(crate) attributes: Mutex<Attributes>,
+    pub(crate) sends: Ring<SendRecord>,
+    pub(crate) receives: Ring<ReceiveRecord>,
+    pub(crate) slots: Ring<Slot>,
+    pub(crate) send: Apart<Latch<SendQueue>>,
+    pub(crate) receive: Apart<Latch<ReceiveQueue>>,
+    /// How many sends have been completed. Stored by the matcher.
+    pub(crate) completed: Apart<AtomicU64>,
+    /// What the poller has given back, in places of the send and of the receive queue.
+    pub(crate) released: Apart<Released>,
+    /// A hint for this side's poller: a send waits for a receive.
+    pub(crate) waits: Apart<AtomicBool>,
+    /// A hint for this side's poster and poller: one of the peer's sends waits for a receive of ours.
+    pub(crate) awaited: Apart<AtomicBool>,
+}
+
+// SAFETY: the ABI prefix holds raw pointers to objects that the Arcs beside it keep alive; its one field that changes
+// (`state`) is written under the `attributes` lock by `modify_qp` alone. Everything else is Sync by its type.
+unsafe impl Sync for SoftQp {}
+// SAFETY: nothing in it is bound to a thread.
+unsafe impl Send for SoftQp {}
+
+// SAFETY: repr(C), and the first field is the QpObject, whose first field is the ibv_qp.
+unsafe impl Object for SoftQp {
+    type Abi = sys::ibv_qp;
+    const KIND: Kind = Kind::QueuePair;
+}
+
+/// Counts that only grow.
+#[derive(Default)]
+pub(crate) struct Released {
+    pub(crate) send_places: AtomicU64,
+    pub(crate) receive_places: AtomicU64,
+}
+
+/// A queue pair's attributes, as they were last set.
+pub(crate) struct Attributes {
+    pub(crate) state: sys::ibv_qp_state,
+    pub(crate) set: sys::ibv_qp_attr,
+    pub(crate) init: sys::ibv_qp_init_attr,
+    /// Registrations up to this one are known to the queue pair; the later ones came after it left RESET.
+    pub(crate) known_regions: u64,
+}
+
+// SAFETY: the raw pointers in the init attributes are answers for ibv_query_qp, never followed.
+unsafe impl Send for Attributes {}
+
+/// The poster's side of the send queue.
+pub(crate) struct SendQueue {
+    pub(crate) state: sys::ibv_qp_state,
+    pub(crate) peer: Option<Arc<SoftQp>>,
+    pub(crate) known_regions: u64,
+    /// Granted depth, in the profile's unit.
+    pub(crate) depth: u32,
+    pub(crate) posted: u64,
+    pub(crate) posted_places: u64,
+    /// How many have been matched, lost or flushed: `completed` without the atomic.
+    pub(crate) matched: u64,
+    /// The peer's next receive: a counter of its slots. Valid while there is a peer.
+    pub(crate) next_slot: u64,
+}
+
+/// The poster's side of the receive queue.
+pub(crate) struct ReceiveQueue {
+    pub(crate) state: sys::ibv_qp_state,
+    pub(crate) peer: Option<Arc<SoftQp>>,
+    pub(crate) known_regions: u64,
+    pub(crate) depth: u32,
+    pub(crate) posted: u64,
+    pub(crate) posted_places: u64,
+    /// The first receive that no send has taken. Kept by the peer (`next_slot`) while there is one.
+    pub(crate) consumed: u64,
+}
+
+/// A posted send.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SendRecord {
+    pub(crate) wr_id: u64,
+    pub(crate) address: u64,
+    pub(crate) length: u32,
+    pub(crate) key: u32,
+    pub(crate) places: u32,
+    pub(crate) status: u32,
+    pub(crate) signaled: bool,
+}
+
+/// A posted receive, for its owner's eyes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ReceiveRecord {
+    pub(crate) wr_id: u64,
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) places: u32,
+}
+
+/// How many bytes of payload travel with a completion: what is left of its cache line.
+pub(crate) const INLINE: usize = 48;
+
+/// The one cache line that crosses between the two cores for a small message: first the posted receive, then its
+/// completion.
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    pub(crate) mark: AtomicU32,
+    pub(crate) body: UnsafeCell<Body>,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) union Body {
+    pub(crate) posted: Posted,
+    pub(crate) done: Done,
+}
+
+/// A receive that waits for a message.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Posted {
+    pub(crate) address: [u32; 2],
+    pub(crate) length: u32,
+    pub(crate) key: u32,
+    pub(crate) places: u32,
+    /// The range or the region's access do not allow the write.
+    pub(crate) forbidden: u32,
+}
+
+/// A receive that is over.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Done {
+    pub(crate) status: u16,
+    /// The payload is here and not in the receiver's memory yet.
+    pub(crate) inline: u16,
+    pub(crate) length: u32,
+    pub(crate) immediate: u32,
+    pub(crate) payload: [u8; INLINE],
+}
+
+impl Slot {
+    pub(crate) fn empty() -> Self {
+        let done = Done { status: 0, inline: 0, length: 0, immediate: 0, payload: [0; INLINE] };
+        Slot { mark: AtomicU32::new(0), body: UnsafeCell::new(Body { done }) }
+    }
+
+    /// The mark of a posted receive in this lap of the ring.
+    #[inline]
+    pub(crate) fn posted(lap: u32) -> u32 {
+        lap.wrapping_mul(2).wrapping_add(1)
+    }
+
+    /// The mark of a finished one.
+    #[inline]
+    pub(crate) fn done(lap: u32) -> u32 {
+        lap.wrapping_mul(2).wrapping_add(2)
+    }
+}

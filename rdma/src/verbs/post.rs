@@ -1,0 +1,235 @@
+//! Posting: the hot path.
+
+use super::latch::Held;
+use super::queue::{RawQueue, Table, request_id};
+use super::queue_pair::{Poster, RawQueuePair};
+use super::slots::{Lane, Posted};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Extent, Payload};
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use rdma_sys as sys;
+
+/// A post that did not happen, and the memory that it would have taken.
+pub(crate) struct Rejected<M> {
+    pub(crate) error: Error,
+    pub(crate) memory: Option<M>,
+}
+
+/// What a send is besides its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendKind {
+    pub(crate) unsignaled: bool,
+    pub(crate) immediate: Option<u32>,
+}
+
+impl RawQueuePair {
+    /// Posts one receive.
+    #[inline]
+    pub(crate) fn post_recv<M: Payload>(
+        &mut self,
+        memory: M,
+        start: usize,
+        length: u32,
+        token: u64,
+    ) -> Result<(), Rejected<M>> {
+        let extent = memory.extent();
+        let depth = match self.admit(&extent, start, length, false) {
+            Ok(depth) => depth,
+            Err(error) => return Err(Rejected { error, memory: Some(memory) }),
+        };
+        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run: 0 };
+        let (slot, generation) = (self.receive.next, self.receive.generation);
+        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
+        unsafe { self.slots.receive.fill(slot, generation, posted) };
+        let mut sge = sys::ibv_sge { addr: extent.address + start as u64, length, lkey: extent.key };
+        let mut request = sys::ibv_recv_wr {
+            wr_id: request_id(self.receive.base, slot, generation),
+            next: null_mut(),
+            sg_list: &raw mut sge,
+            num_sge: 1,
+        };
+        let mut bad = null_mut();
+        let held = self.serialised.then(|| self.queues[1].lock());
+        // SAFETY: a live queue pair; a chain of one request over memory that is registered (the span in the slot keeps the
+        // region) and ours (the slot keeps the span) until the completion.
+        let returned = unsafe { sys::ibv_post_recv(self.as_ptr(), &mut request, &mut bad) };
+        if returned != 0 {
+            return Err(self.undo("ibv_post_recv", returned, held, false));
+        }
+        drop(held);
+        self.receive.advance(depth, &self.slots.receive);
+        Ok(())
+    }
+
+    /// Posts one send.
+    #[inline]
+    pub(crate) fn post_send<M: Payload>(
+        &mut self,
+        memory: M,
+        start: usize,
+        length: u32,
+        token: u64,
+        kind: SendKind,
+    ) -> Result<(), Rejected<M>> {
+        let extent = memory.extent();
+        let depth = match self.admit(&extent, start, length, true) {
+            Ok(depth) => depth,
+            Err(error) => return Err(Rejected { error, memory: Some(memory) }),
+        };
+        let signaled = !kind.unsignaled || self.send.must_signal(depth, &self.slots.send);
+        let run = if signaled { self.send.run } else { 0 };
+        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run };
+        let (slot, generation) = (self.send.next, self.send.generation);
+        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
+        unsafe { self.slots.send.fill(slot, generation, posted) };
+        let mut sge = sys::ibv_sge { addr: extent.address + start as u64, length, lkey: extent.key };
+        let mut request = sys::ibv_send_wr {
+            wr_id: request_id(self.send.base, slot, generation),
+            sg_list: &raw mut sge,
+            num_sge: 1,
+            opcode: match kind.immediate {
+                None => sys::ibv_wr_opcode::IBV_WR_SEND,
+                Some(_) => sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM,
+            },
+            send_flags: if signaled { sys::IBV_SEND_SIGNALED } else { 0 },
+            imm_data: kind.immediate.map_or(0, u32::to_be),
+            ..Default::default()
+        };
+        let mut bad = null_mut();
+        let held = self.serialised.then(|| self.queues[0].lock());
+        // SAFETY: a live queue pair; a chain of one request over memory that is registered (the span in the slot keeps the
+        // region) and that nobody writes (the slot keeps the span) until the completion.
+        let returned = unsafe { sys::ibv_post_send(self.as_ptr(), &mut request, &mut bad) };
+        if returned != 0 {
+            return Err(self.undo("ibv_post_send", returned, held, true));
+        }
+        drop(held);
+        self.send.advance(depth, &self.slots.send);
+        self.send.count_run(signaled, depth);
+        Ok(())
+    }
+
+    /// Checks a request before anything is touched. Returns the depth that it takes.
+    #[inline]
+    fn admit(&mut self, extent: &Extent, start: usize, length: u32, send: bool) -> Result<u16> {
+        if self.slots.is_poisoned() {
+            return Err(self.about(Error::new(ErrorKind::Poisoned, "").with_hint("close it, which returns its memory")));
+        }
+        if !core::ptr::eq(extent.domain, &raw const *self.domain) || extent.serial > self.known_regions {
+            return Err(self.foreign(extent));
+        }
+        debug_assert!(start as u64 + u64::from(length) <= extent.length as u64);
+        let rules = &self.domain.rules;
+        if u64::from(length) > rules.max_message() || (length == 0 && !rules.allows_empty()) {
+            return Err(self.about(rules.bad_length(u64::from(length))));
+        }
+        let depth = rules.depth_of(length);
+        let (poster, lane) =
+            if send { (&mut self.send, &self.slots.send) } else { (&mut self.receive, &self.slots.receive) };
+        if poster.admits(depth, lane) { Ok(depth) } else { Err(self.full(depth, send)) }
+    }
+
+    #[cold]
+    fn full(&self, depth: u16, send: bool) -> Error {
+        let poster = if send { &self.send } else { &self.receive };
+        if u32::from(depth) > poster.depth {
+            return self.about(
+                Error::argument(format!(
+                    "the message takes {depth} places of the queue, which has {} in all",
+                    poster.depth
+                ))
+                .with_hint("ask for more depth in QueuePairBuilder, or send it in pieces"),
+            );
+        }
+        if send { Error::SEND_QUEUE_FULL } else { Error::RECEIVE_QUEUE_FULL }
+    }
+
+    #[cold]
+    fn foreign(&self, extent: &Extent) -> Error {
+        let error = if core::ptr::eq(extent.domain, &raw const *self.domain) {
+            Error::argument(
+                "the memory was registered after the queue pair was connected, and the device does not know it",
+            )
+            .with_hint("register all memory first, then connect")
+        } else {
+            Error::argument("the memory is registered in another protection domain")
+                .with_hint("register memory in the protection domain that the queue pair was made in")
+        };
+        self.about(error)
+    }
+
+    /// Takes the memory back after a single post that failed.
+    #[cold]
+    fn undo<M: Payload>(
+        &self,
+        call: &'static str,
+        returned: c_int,
+        held: Option<Held<'_, Table>>,
+        send: bool,
+    ) -> Rejected<M> {
+        let (poster, lane, queue): (_, _, &RawQueue) = if send {
+            (&self.send, &self.slots.send, &self.queues[0])
+        } else {
+            (&self.receive, &self.slots.receive, &self.queues[1])
+        };
+        let error = match super::call::status(call, returned) {
+            Err(error) => self.about(error),
+            Ok(()) => self.about(Error::new(ErrorKind::Other, call)),
+        };
+        let held = held.unwrap_or_else(|| queue.lock());
+        // SAFETY: we are the poster and hold the latch of the lane's completion queue.
+        let posted = unsafe { lane.withdraw(poster.next, poster.generation) };
+        drop(held);
+        match posted {
+            Some(posted) => Rejected { error, memory: M::from_memory(posted.memory) },
+            None => {
+                // The device reported a failed post as completed: the memory went with that completion.
+                self.slots.poison();
+                Rejected { error: error.with_kind(ErrorKind::Poisoned), memory: None }
+            }
+        }
+    }
+}
+
+impl Poster {
+    /// Whether a request of this depth has room.
+    #[inline]
+    fn admits(&mut self, depth: u16, lane: &Lane) -> bool {
+        if self.taken - self.returned + u64::from(depth) > u64::from(self.depth) {
+            self.returned = lane.returned();
+            if self.taken - self.returned + u64::from(depth) > u64::from(self.depth) {
+                return false;
+            }
+        }
+        lane.is_free(self.next)
+    }
+
+    /// Counts a request that was posted.
+    #[inline]
+    fn advance(&mut self, depth: u16, lane: &Lane) {
+        self.taken += u64::from(depth);
+        self.generation = self.generation.wrapping_add(1);
+        self.next += 1;
+        if self.next == lane.capacity() {
+            self.next = 0;
+        }
+    }
+
+    /// Whether a send must be signaled, because otherwise requests or depth could run out before any completion comes.
+    #[inline]
+    fn must_signal(&self, depth: u16, lane: &Lane) -> bool {
+        u32::from(self.run) + 1 >= lane.capacity().div_ceil(2).min(u32::from(u16::MAX))
+            || self.run_depth + u32::from(depth) >= self.depth.div_ceil(2)
+    }
+
+    #[inline]
+    fn count_run(&mut self, signaled: bool, depth: u16) {
+        if signaled {
+            (self.run, self.run_depth) = (0, 0);
+        } else {
+            self.run += 1;
+            self.run_depth += u32::from(depth);
+        }
+    }
+}

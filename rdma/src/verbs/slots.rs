@@ -1,0 +1,227 @@
+//! Where memory stays while the device has it.
+//!
+//! Each direction of a queue pair is a [`Lane`] of slots, one for each request that it may have in flight. The poster
+//! fills slots in order; the poller empties the one that a completion names. A slot's tag tells whose it is: 0 means
+//! the poster's, anything else the poller's. Queues are first in, first out, so the poster's next slot is the oldest.
+//!
+//! Which thread may do what:
+//!
+//! * *The poster* is whoever has `&mut QueuePair`. It writes a slot whose tag is 0 (acquire) and then sets the tag (release).
+//! * *The poller* is whoever holds the latch of the completion queue. It takes from a slot whose tag is the one that the
+//!   completion names (acquire), and then clears the tag (release).
+//! * Taking a slot back after a post that failed, and emptying all slots after the queue pair was destroyed, is done with
+//!   that latch held, too.
+
+use crate::memory::Memory;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// What a request leaves behind for its completion.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    pub(crate) memory: Memory,
+    pub(crate) token: u64,
+    /// The range of the memory that was posted.
+    pub(crate) start: usize,
+    pub(crate) length: u32,
+    /// What it takes of the queue's depth.
+    pub(crate) depth: u16,
+    /// How many unsignaled requests were posted just before it; they end with it.
+    pub(crate) run: u16,
+}
+
+/// The number of bits of a slot's index and of its generation in a work request's id.
+pub(crate) const INDEX_BITS: u32 = 15;
+pub(crate) const GENERATION_BITS: u32 = 20;
+
+/// The most requests a lane may have in flight.
+pub(crate) const MAX_REQUESTS: u32 = 1 << INDEX_BITS;
+
+/// Keeps what two threads write apart (two lines of 64 bytes, because processors fetch pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The slots of a queue pair, shared by its poster and its poller or pollers.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    pub(crate) send: Lane,
+    pub(crate) receive: Lane,
+    pub(crate) number: u32,
+    poisoned: AtomicBool,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    cells: Box<[Cell]>,
+    /// The depth that completions have given back. Stored by the poller.
+    returned: Apart<AtomicU64>,
+}
+
+#[repr(align(64))]
+struct Cell {
+    /// 0, or `generation << 1 | 1`.
+    tag: AtomicU32,
+    posted: UnsafeCell<Option<Posted>>,
+}
+
+// SAFETY: `posted` is used by one side at a time, as the module's documentation lays down; the tag hands it over with
+// release and acquire. What is in it is Send.
+unsafe impl Sync for Cell {}
+
+impl core::fmt::Debug for Cell {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_struct("Cell").field("tag", &self.tag.load(Ordering::Relaxed)).finish_non_exhaustive()
+    }
+}
+
+// A request touches one cache line of its own.
+const _: () = assert!(size_of::<Cell>() == 64);
+
+/// Why a completion was not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// No request with this id is in flight.
+    NeverIssued,
+    /// More bytes than the receive was posted with.
+    TooLong,
+}
+
+impl Slots {
+    pub(crate) fn new(number: u32, sends: u32, receives: u32) -> Self {
+        Slots { send: Lane::new(sends), receive: Lane::new(receives), number, poisoned: AtomicBool::new(false) }
+    }
+
+    #[inline]
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(crate) fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+}
+
+fn tag(generation: u32) -> u32 {
+    (generation & ((1 << GENERATION_BITS) - 1)) << 1 | 1
+}
+
+impl Lane {
+    fn new(requests: u32) -> Self {
+        let cell = |_| Cell { tag: AtomicU32::new(0), posted: UnsafeCell::new(None) };
+        Lane { cells: (0..requests).map(cell).collect(), returned: Apart(AtomicU64::new(0)) }
+    }
+
+    /// How many requests it takes.
+    #[inline]
+    pub(crate) fn capacity(&self) -> u32 {
+        self.cells.len() as u32
+    }
+
+    /// The depth that completions have given back since the beginning.
+    #[inline]
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.0.load(Ordering::Acquire)
+    }
+
+    /// Whether the poster may fill this slot.
+    #[inline]
+    pub(crate) fn is_free(&self, index: u32) -> bool {
+        self.cells.get(index as usize).is_some_and(|cell| cell.tag.load(Ordering::Acquire) == 0)
+    }
+
+    /// Fills a slot.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the poster, and `is_free(index)` said yes since it last filled a slot of this index.
+    #[inline]
+    pub(crate) unsafe fn fill(&self, index: u32, generation: u32, posted: Posted) {
+        let cell = &self.cells[index as usize];
+        // SAFETY: the tag was 0, so the slot is the poster's, who is our caller; it holds None, because whoever cleared
+        // the tag took what was in it, so overwriting without a drop loses nothing.
+        unsafe { cell.posted.get().write(Some(posted)) };
+        cell.tag.store(tag(generation), Ordering::Release);
+    }
+
+    /// Takes what a completed request left. The slot is the poster's again, the depth is returned.
+    ///
+    /// `length` is the completion's length, where one counts (a successful receive).
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the latch of the lane's completion queue.
+    #[inline]
+    pub(crate) unsafe fn complete(&self, index: u32, generation: u32, length: Option<u32>) -> Result<Posted, Fault> {
+        let Some(cell) = self.cells.get(index as usize) else { return Err(Fault::NeverIssued) };
+        if cell.tag.load(Ordering::Acquire) != tag(generation) {
+            return Err(Fault::NeverIssued);
+        }
+        // SAFETY: the tag is set, so the slot is the poller's, who is our caller.
+        let slot = unsafe { &mut *cell.posted.get() };
+        if let (Some(length), Some(posted)) = (length, slot.as_ref())
+            && length > posted.length
+        {
+            return Err(Fault::TooLong);
+        }
+        let posted = slot.take().ok_or(Fault::NeverIssued)?;
+        // One poller at a time (the latch), so no addition is lost.
+        let returned = self.returned.0.load(Ordering::Relaxed) + u64::from(posted.depth);
+        self.returned.0.store(returned, Ordering::Release);
+        cell.tag.store(0, Ordering::Release);
+        Ok(posted)
+    }
+
+    /// How many unsignaled requests end with this one.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the latch of the lane's completion queue.
+    #[inline]
+    pub(crate) unsafe fn run(&self, index: u32, generation: u32) -> u16 {
+        match self.cells.get(index as usize) {
+            Some(cell) if cell.tag.load(Ordering::Acquire) == tag(generation) => {
+                // SAFETY: the tag is set, so the slot is the poller's, who is our caller.
+                unsafe { (*cell.posted.get()).as_ref().map_or(0, |posted| posted.run) }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Takes back a slot whose post failed, unless a completion has taken it.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the poster and holds the latch of the lane's completion queue.
+    #[cold]
+    pub(crate) unsafe fn withdraw(&self, index: u32, generation: u32) -> Option<Posted> {
+        let cell = self.cells.get(index as usize)?;
+        if cell.tag.load(Ordering::Acquire) != tag(generation) {
+            return None;
+        }
+        // SAFETY: with the latch held there is no poller, and the poster is our caller.
+        let posted = unsafe { (*cell.posted.get()).take() };
+        cell.tag.store(0, Ordering::Release);
+        posted
+    }
+
+    /// Empties all slots, oldest first, beginning at the poster's next.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the poster and holds the latch of the lane's completion queue, and the queue pair has been destroyed.
+    pub(crate) unsafe fn drain(&self, next: u32) -> Vec<Posted> {
+        let order = (next as usize..self.cells.len()).chain(0..next as usize);
+        order
+            .filter_map(|index| {
+                let cell = &self.cells[index];
+                // SAFETY: with the latch held there is no poller, and the poster is our caller.
+                let posted = unsafe { (*cell.posted.get()).take() };
+                cell.tag.store(0, Ordering::Release);
+                posted
+            })
+            .collect()
+    }
+}
