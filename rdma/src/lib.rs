@@ -5,6 +5,7 @@
 mod buffer;
 mod completion;
 mod completion_queue;
+pub mod connect;
 mod context;
 mod device;
 mod endpoint;

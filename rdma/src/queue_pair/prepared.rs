@@ -95,6 +95,20 @@ impl PreparedQueuePair {
         Ok(endpoint)
     }
 
+    /// The endpoint that was published.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidState`](ErrorKind::InvalidState) if none was.
+    pub fn published(&self) -> Result<Endpoint> {
+        self.local.as_ref().map(|local| local.endpoint).ok_or_else(|| self.unpublished())
+    }
+
+    fn unpublished(&self) -> Error {
+        let error = Error::new(ErrorKind::InvalidState, "no endpoint was published");
+        self.raw.about(error).with_hint("call PreparedQueuePair::endpoint first")
+    }
+
     /// Connects to the peer: INIT, ready to receive, ready to send, in one call. The peer does the same with this end's
     /// endpoint, in any order.
     ///
@@ -110,12 +124,7 @@ impl PreparedQueuePair {
     /// [`InvalidState`](ErrorKind::InvalidState): [`endpoint`](Self::endpoint) was not called.
     #[doc(alias = "ibv_modify_qp")]
     pub fn connect(mut self, peer: &Endpoint) -> Result<QueuePair> {
-        let Some(local) = self.local.take() else {
-            return Err(self.raw.about(
-                Error::new(ErrorKind::InvalidState, "no endpoint was published")
-                    .with_hint("call PreparedQueuePair::endpoint first"),
-            ));
-        };
+        let Some(local) = self.local.take() else { return Err(self.unpublished()) };
         self.check(&local, peer)?;
         let port = local.port.number();
         self.raw.note_registrations();
