@@ -1,0 +1,221 @@
+//! What is printed.
+
+use crate::measure::{Bandwidth, Latency, Measured, Mode, Sorted, Stop};
+use serde::Serialize;
+use std::io::Write;
+
+/// Prints each result as it comes, or all of them as JSON in the end.
+#[derive(Debug)]
+pub(crate) struct Report<W> {
+    out: W,
+    run: Run,
+    json: bool,
+    histogram: bool,
+}
+
+/// What the results are of.
+#[derive(Debug, Serialize)]
+pub(crate) struct Run {
+    pub(crate) mode: &'static str,
+    /// Where the two ends are.
+    pub(crate) ends: String,
+    /// The cores that they are bound to.
+    pub(crate) cores: Option<[usize; 2]>,
+    /// What reading the clock costs, in nanoseconds.
+    pub(crate) clock_nsec: f64,
+    pub(crate) results: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Row {
+    Latency(LatencyRow),
+    Bandwidth(BandwidthRow),
+}
+
+/// Times are one-way, in microseconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct LatencyRow {
+    bytes: usize,
+    iterations: usize,
+    t_min: f64,
+    t_max: f64,
+    t_typical: f64,
+    t_avg: f64,
+    t_stdev: f64,
+    percentile_99: f64,
+    percentile_99_9: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<Floor>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    histogram: Vec<Bin>,
+}
+
+#[derive(Debug, Serialize)]
+struct Floor {
+    typical: f64,
+    percentile_10: f64,
+    batches: usize,
+    /// The typical batch's typical latency, in floors of the same batch.
+    ratio: f64,
+}
+
+/// MB are 2^20 bytes.
+#[derive(Debug, Serialize)]
+pub(crate) struct BandwidthRow {
+    bytes: usize,
+    iterations: u64,
+    bw_peak: f64,
+    bw_average: f64,
+    msg_rate_mpps: f64,
+}
+
+/// Latencies from `from` on, and below the next bin's.
+#[derive(Debug, Serialize)]
+struct Bin {
+    from: f64,
+    count: usize,
+}
+
+const RULE: &str = "------------------------------------------------------------------------------------------------\
+                    ----------------------------------------------------------------------";
+const LATENCY: &str = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
+                       99% percentile[usec]   99.9% percentile[usec]";
+const BANDWIDTH: &str = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]";
+
+impl<W: Write> Report<W> {
+    pub(crate) fn new(out: W, run: Run, json: bool, histogram: bool) -> Self {
+        Report { out, run, json, histogram }
+    }
+
+    /// What comes before the results.
+    pub(crate) fn begin(&mut self, mode: Mode) -> Result<(), Stop> {
+        if self.json {
+            return Ok(());
+        }
+        let out = &mut self.out;
+        let Run { ends, cores, clock_nsec, .. } = &self.run;
+        let cores = match cores {
+            Some([one, other]) => format!("bound to cores {one} and {other}"),
+            None => "not bound to cores".to_owned(),
+        };
+        writeln!(out, "{RULE}\n {ends}, {cores}; a clock reading costs {clock_nsec:.1} nsec")?;
+        writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.")?;
+        let local = self.run.cores.is_some() || self.run.ends.contains("this process");
+        match mode {
+            Mode::Latency if local => writeln!(out, "{RULE}\n{LATENCY}   floor[usec]   ratio")?,
+            Mode::Latency => writeln!(out, "{RULE}\n{LATENCY}")?,
+            Mode::Bandwidth => writeln!(out, "{RULE}\n{BANDWIDTH}")?,
+        }
+        Ok(out.flush()?)
+    }
+
+    pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Stop> {
+        let row = match measured {
+            Measured::Latency(latency) => Row::Latency(LatencyRow::new(&latency, self.histogram)),
+            Measured::Bandwidth(bandwidth) => Row::Bandwidth(BandwidthRow::new(bandwidth)),
+        };
+        if !self.json {
+            match &row {
+                Row::Latency(row) => row.print(&mut self.out)?,
+                Row::Bandwidth(row) => row.print(&mut self.out)?,
+            }
+            self.out.flush()?;
+        }
+        self.run.results.push(row);
+        Ok(())
+    }
+
+    /// What comes after the results.
+    pub(crate) fn end(mut self) -> Result<(), Stop> {
+        if self.json {
+            serde_json::to_writer_pretty(&mut self.out, &self.run).map_err(std::io::Error::from)?;
+            writeln!(self.out)?;
+        } else {
+            writeln!(self.out, "{RULE}")?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+impl LatencyRow {
+    fn new(latency: &Latency, histogram: bool) -> Self {
+        let Latency { size, samples, floors, ratios } = latency;
+        let floor = (!floors.samples().is_empty()).then(|| Floor {
+            typical: floors.median() / 1e3,
+            percentile_10: floors.percentile(10.0) / 1e3,
+            batches: floors.samples().len(),
+            ratio: ratios.median(),
+        });
+        LatencyRow {
+            bytes: *size,
+            iterations: samples.samples().len(),
+            t_min: samples.least() / 1e3,
+            t_max: samples.greatest() / 1e3,
+            t_typical: samples.median() / 1e3,
+            t_avg: samples.mean() / 1e3,
+            t_stdev: samples.deviation() / 1e3,
+            percentile_99: samples.percentile(99.0) / 1e3,
+            percentile_99_9: samples.percentile(99.9) / 1e3,
+            floor,
+            histogram: if histogram { bins(samples) } else { Vec::new() },
+        }
+    }
+
+    fn print(&self, out: &mut impl Write) -> Result<(), Stop> {
+        let LatencyRow { bytes, iterations, t_min, t_max, t_typical, t_avg, t_stdev, .. } = self;
+        let (p99, p999) = (self.percentile_99, self.percentile_99_9);
+        write!(out, " {bytes:<7} {iterations:<14} {t_min:<14.3} {t_max:<14.3} {t_typical:<16.3} {t_avg:<14.3} ")?;
+        write!(out, "{t_stdev:<15.3} {p99:<22.3} {p999:<22.3}")?;
+        if let Some(Floor { typical, ratio, .. }) = &self.floor {
+            write!(out, "  {typical:<13.3} {ratio:.2}")?;
+        }
+        writeln!(out)?;
+        for Bin { from, count } in &self.histogram {
+            let share = *count as f64 / *iterations as f64;
+            let bar = "#".repeat((share * 100.0).round() as usize);
+            writeln!(out, "   from {from:>10.3} usec {count:>9} {:>7.3} % {bar}", 100.0 * share)?;
+        }
+        Ok(())
+    }
+}
+
+impl BandwidthRow {
+    fn new(bandwidth: Bandwidth) -> Self {
+        let Bandwidth { size, messages, nanoseconds, peak } = bandwidth;
+        let seconds = nanoseconds.max(1) as f64 / 1e9;
+        let megabytes = |bytes: f64| bytes / f64::from(1 << 20);
+        BandwidthRow {
+            bytes: size,
+            iterations: messages,
+            bw_peak: megabytes(peak),
+            bw_average: megabytes(messages as f64 * size as f64 / seconds),
+            msg_rate_mpps: messages as f64 / seconds / 1e6,
+        }
+    }
+
+    fn print(&self, out: &mut impl Write) -> Result<(), Stop> {
+        let BandwidthRow { bytes, iterations, bw_peak, bw_average, msg_rate_mpps } = self;
+        Ok(writeln!(
+            out,
+            " {bytes:<10} {iterations:<14} {bw_peak:<18.2} {bw_average:<20.2} {msg_rate_mpps:.6}"
+        )?)
+    }
+}
+
+/// Bins whose borders are a fourth of an octave apart, from the least sample on.
+fn bins(samples: &Sorted) -> Vec<Bin> {
+    let least = samples.least().max(1.0);
+    let border = |index: i32| least * 2_f64.powf(f64::from(index) / 4.0);
+    let mut bins: Vec<Bin> = Vec::new();
+    let (mut index, mut rest) = (0, samples.samples());
+    while !rest.is_empty() {
+        let count = rest.partition_point(|&sample| sample < border(index + 1));
+        if count > 0 {
+            bins.push(Bin { from: border(index) / 1e3, count });
+        }
+        rest = &rest[count..];
+        index += 1;
+    }
+    bins
+}
