@@ -67,7 +67,7 @@ fn one_batch(end: &mut End, batch: Batch, window: &mut Vec<Buffer>, clock: &Cloc
             end.send(buffer)?;
             posted += 1;
         }
-        let transfer = end.next()?;
+        let transfer = end.next_of_many()?;
         match transfer.token() {
             token::SENT => {
                 window.extend(transfer.into_buffer());
@@ -92,7 +92,7 @@ pub(crate) fn drain(end: &mut End, batch: Batch, receives: &mut Vec<Buffer>) -> 
     end.expect_message()?;
     end.tell(Message::Ready)?;
     while arrived.len() < batch.messages {
-        let transfer = end.next()?;
+        let transfer = end.next_of_many()?;
         match transfer.token() {
             token::RECEIVED => {
                 arrived.push(transfer);
