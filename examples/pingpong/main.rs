@@ -37,7 +37,7 @@ mod tests;
 
 use arguments::Arguments;
 use clap::Parser;
-use measure::{Clock, Cores, Mode, Patience, Stop};
+use measure::{Clock, Cores, Opened, Patience, Served, Stop};
 use rdma::Provider;
 use report::{Report, Run};
 use signal_hook::consts::SIGINT;
@@ -59,42 +59,29 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Stop> {
     let patience = Patience { timeout: arguments.timeout(), interrupt: interrupt()? };
-    let (plan, choice) = (arguments.plan(), arguments.choice());
+    let plan = arguments.plan();
+    let open = || Opened::open(&Provider::from_env()?, &arguments.choice(), &plan);
     if let Some(address) = &arguments.server {
-        let provider = Provider::from_env()?;
+        let opened = open()?;
         let listener = remote::listen(address)?;
-        if !arguments.json {
-            writeln!(io::stdout(), "waiting on {} for a client with `{plan}`", listener.local_addr()?)?;
-        }
-        let served = remote::server(&provider, &listener, &choice, &plan, &patience)?;
-        let (messages, bytes) = (served.messages, served.bytes);
-        return Ok(writeln!(io::stdout(), "served {messages} messages, {bytes} bytes, every one of them right")?);
+        let (about, place) = (opened.about(), listener.local_addr()?);
+        writeln!(io::stdout(), "{about}: waiting on {place} for a client with `{plan}`")?;
+        let Served { messages, bytes } = remote::server(opened, &listener, &plan, &patience)?;
+        return Ok(writeln!(io::stdout(), "{messages} messages, {bytes} bytes came, every byte as it was sent")?);
     }
     let clock = Clock::new();
-    let cores = if arguments.client.is_none() { Cores::find() } else { None };
-    let run = Run {
-        mode: if plan.mode == Mode::Bandwidth { "bandwidth" } else { "latency" },
-        ends: match &arguments.client {
-            Some(address) => format!("this host and {address}"),
-            None => "Two hosts of a software fabric in this process".to_owned(),
-        },
-        cores: cores.map(|Cores(cores)| cores),
-        clock_nsec: clock.cost(),
-        results: Vec::new(),
-    };
-    let mut report = Report::new(io::stdout(), run, arguments.json, arguments.histogram);
-    match &arguments.client {
-        Some(address) => {
-            let provider = Provider::from_env()?;
-            report.begin(plan.mode)?;
-            let each = |measured| report.add(measured);
-            remote::client(&provider, address, &choice, &plan, &patience, &clock, each)?;
-        }
-        None => {
-            report.begin(plan.mode)?;
-            local::run(&plan, &patience, cores, &clock, |measured| report.add(measured))?;
-        }
+    if let Some(address) = &arguments.client {
+        let opened = open()?;
+        let ends = format!("{} to {address}", opened.about());
+        let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, None, &clock));
+        report.begin()?;
+        remote::client(opened, address, &plan, &patience, &clock, |measured| report.add(measured))?;
+        return report.end();
     }
+    let (ends, cores) = ("Two hosts of a software fabric in this process".to_owned(), Cores::find());
+    let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, Some(cores), &clock));
+    report.begin()?;
+    local::run(&plan, &patience, cores, &clock, |measured| report.add(measured))?;
     report.end()
 }
 

@@ -1,7 +1,7 @@
 //! One end in this process, the other in another: over any provider.
 
-use crate::measure::{Choice, Clock, Measured, Opened, Patience, Plan, Served, Stop, call, serve};
-use rdma::{ErrorKind, Provider, connect};
+use crate::measure::{Clock, Measured, Opened, Patience, Plan, Served, Stop, call, serve};
+use rdma::{ErrorKind, connect};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,7 @@ pub(crate) fn listen(address: &str) -> Result<TcpListener, Stop> {
 }
 
 /// The server: waits for a client, and does as it says.
-pub(crate) fn server(
-    provider: &Provider,
-    listener: &TcpListener,
-    choice: &Choice,
-    plan: &Plan,
-    patience: &Patience,
-) -> Result<Served, Stop> {
-    let opened = Opened::open(provider, choice, plan)?;
+pub(crate) fn server(opened: Opened, listener: &TcpListener, plan: &Plan, patience: &Patience) -> Result<Served, Stop> {
     let stream = patiently(patience, |slice| connect::accept(listener, slice))?;
     let mut end = opened.connect(stream, plan, patience)?;
     let served = serve(&mut end, plan, None)?;
@@ -32,15 +25,13 @@ pub(crate) fn server(
 
 /// The client: dials a server and measures, and hands each result to `each`.
 pub(crate) fn client(
-    provider: &Provider,
+    opened: Opened,
     address: &str,
-    choice: &Choice,
     plan: &Plan,
     patience: &Patience,
     clock: &Clock,
     each: impl FnMut(Measured) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let opened = Opened::open(provider, choice, plan)?;
     let stream = patiently(patience, |slice| connect::dial(address, slice))?;
     let mut end = opened.connect(stream, plan, patience)?;
     call(&mut end, plan, None, clock, each)?;

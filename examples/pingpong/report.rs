@@ -1,6 +1,7 @@
 //! What is printed.
 
-use crate::measure::{Bandwidth, Latency, Measured, Mode, Sorted, Stop};
+use crate::arguments::Arguments;
+use crate::measure::{Bandwidth, Clock, Cores, Latency, Measured, Mode, Sorted, Stop};
 use serde::Serialize;
 use std::io::Write;
 
@@ -16,14 +17,26 @@ pub(crate) struct Report<W> {
 /// What the results are of.
 #[derive(Debug, Serialize)]
 pub(crate) struct Run {
-    pub(crate) mode: &'static str,
+    mode: Mode,
     /// Where the two ends are.
-    pub(crate) ends: String,
+    ends: String,
+    /// Whether both are in this process: then there is a floor.
+    #[serde(skip)]
+    local: bool,
     /// The cores that they are bound to.
-    pub(crate) cores: Option<[usize; 2]>,
+    cores: Option<[usize; 2]>,
     /// What reading the clock costs, in nanoseconds.
-    pub(crate) clock_nsec: f64,
-    pub(crate) results: Vec<Row>,
+    clock_nsec: f64,
+    results: Vec<Row>,
+}
+
+impl Run {
+    /// `cores`: for two ends in this process, the cores that they are bound to, if they are.
+    pub(crate) fn new(mode: Mode, ends: String, cores: Option<Option<Cores>>, clock: &Clock) -> Self {
+        let local = cores.is_some();
+        let cores = cores.flatten().map(|Cores(cores)| cores);
+        Run { mode, ends, local, cores, clock_nsec: clock.cost(), results: Vec::new() }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -84,28 +97,28 @@ const LATENCY: &str = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typi
 const BANDWIDTH: &str = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]";
 
 impl<W: Write> Report<W> {
-    pub(crate) fn new(out: W, run: Run, json: bool, histogram: bool) -> Self {
-        Report { out, run, json, histogram }
+    pub(crate) fn new(out: W, arguments: &Arguments, run: Run) -> Self {
+        Report { out, run, json: arguments.json, histogram: arguments.histogram }
     }
 
     /// What comes before the results.
-    pub(crate) fn begin(&mut self, mode: Mode) -> Result<(), Stop> {
+    pub(crate) fn begin(&mut self) -> Result<(), Stop> {
         if self.json {
             return Ok(());
         }
         let out = &mut self.out;
-        let Run { ends, cores, clock_nsec, .. } = &self.run;
+        let Run { mode, ends, local, cores, clock_nsec, .. } = &self.run;
         let cores = match cores {
-            Some([one, other]) => format!("bound to cores {one} and {other}"),
-            None => "not bound to cores".to_owned(),
+            Some([one, other]) => format!(", bound to cores {one} and {other}"),
+            None if *local => ", not bound to cores".to_owned(),
+            None => String::new(),
         };
-        writeln!(out, "{RULE}\n {ends}, {cores}; a clock reading costs {clock_nsec:.1} nsec")?;
-        writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.")?;
-        let local = self.run.cores.is_some() || self.run.ends.contains("this process");
+        writeln!(out, "{RULE}\n {ends}{cores}; a reading of the clock costs {clock_nsec:.1} nsec")?;
+        writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.\n{RULE}")?;
         match mode {
-            Mode::Latency if local => writeln!(out, "{RULE}\n{LATENCY}   floor[usec]   ratio")?,
-            Mode::Latency => writeln!(out, "{RULE}\n{LATENCY}")?,
-            Mode::Bandwidth => writeln!(out, "{RULE}\n{BANDWIDTH}")?,
+            Mode::Latency if *local => writeln!(out, "{LATENCY}   floor[usec]   ratio")?,
+            Mode::Latency => writeln!(out, "{LATENCY}")?,
+            Mode::Bandwidth => writeln!(out, "{BANDWIDTH}")?,
         }
         Ok(out.flush()?)
     }
@@ -143,7 +156,7 @@ impl LatencyRow {
         let Latency { size, samples, floors, ratios } = latency;
         let floor = (!floors.samples().is_empty()).then(|| Floor {
             typical: floors.median() / 1e3,
-            percentile_10: floors.percentile(10.0) / 1e3,
+            percentile_10: floors.per_mille(100) / 1e3,
             batches: floors.samples().len(),
             ratio: ratios.median(),
         });
@@ -155,8 +168,8 @@ impl LatencyRow {
             t_typical: samples.median() / 1e3,
             t_avg: samples.mean() / 1e3,
             t_stdev: samples.deviation() / 1e3,
-            percentile_99: samples.percentile(99.0) / 1e3,
-            percentile_99_9: samples.percentile(99.9) / 1e3,
+            percentile_99: samples.per_mille(990) / 1e3,
+            percentile_99_9: samples.per_mille(999) / 1e3,
             floor,
             histogram: if histogram { bins(samples) } else { Vec::new() },
         }
@@ -196,10 +209,7 @@ impl BandwidthRow {
 
     fn print(&self, out: &mut impl Write) -> Result<(), Stop> {
         let BandwidthRow { bytes, iterations, bw_peak, bw_average, msg_rate_mpps } = self;
-        Ok(writeln!(
-            out,
-            " {bytes:<10} {iterations:<14} {bw_peak:<18.2} {bw_average:<20.2} {msg_rate_mpps:.6}"
-        )?)
+        Ok(writeln!(out, " {bytes:<10} {iterations:<14} {bw_peak:<18.2} {bw_average:<20.2} {msg_rate_mpps:.6}")?)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::end::{End, token};
 use super::message::{Batch, Message, Progress};
-use super::pattern::{self, Sender};
+use super::pattern::{Pattern, Sender, number};
 use super::plan::Plan;
 use super::stop::Stop;
 use rdma::Buffer;
@@ -48,8 +48,9 @@ fn one_batch(end: &mut End, batch: Batch, window: &mut Vec<Buffer>, clock: &Cloc
     if end.patience.interrupted() {
         return Err(Stop::Interrupted);
     }
+    let pattern = Pattern::new(Sender::Client, batch.number);
     for buffer in &mut *window {
-        pattern::fill(buffer, Sender::Client, batch.number);
+        pattern.fill(buffer);
     }
     // Besides Ready, Arrived comes.
     end.expect_message()?;
@@ -63,8 +64,11 @@ fn one_batch(end: &mut End, batch: Batch, window: &mut Vec<Buffer>, clock: &Cloc
         while posted < batch.messages
             && let Some(mut buffer) = window.pop()
         {
-            pattern::number(&mut buffer, batch.first + posted as u64);
-            end.send(buffer)?;
+            number(&mut buffer, batch.first + posted as u64);
+            if let Some(buffer) = end.try_send(buffer)? {
+                window.push(buffer);
+                break;
+            }
             posted += 1;
         }
         let transfer = end.next_of_many()?;
@@ -102,8 +106,9 @@ pub(crate) fn drain(end: &mut End, batch: Batch, receives: &mut Vec<Buffer>) -> 
         }
     }
     end.tell(Message::Arrived)?;
+    let pattern = Pattern::new(Sender::Client, batch.number);
     for (message, transfer) in (batch.first..).zip(arrived) {
-        pattern::check(transfer.bytes(), batch.size, Sender::Client, batch.number, message)?;
+        pattern.check(transfer.bytes(), batch.size, message)?;
         receives.extend(transfer.into_buffer());
     }
     Ok(())

@@ -54,7 +54,7 @@ pub(crate) struct Opened {
     prepared: PreparedQueuePair,
     completions: CompletionQueue,
     memory: Memory,
-    device: String,
+    about: String,
 }
 
 impl Opened {
@@ -82,12 +82,13 @@ impl Opened {
             None => port.gid()?,
         };
         prepared.endpoint(&port, gid)?;
-        Ok(Opened { prepared, completions, memory, device: device.name().to_owned() })
+        let about = format!("{} over {}, {gid}", device.name(), device.transport());
+        Ok(Opened { prepared, completions, memory, about })
     }
 
-    /// The device's name.
-    pub(crate) fn device(&self) -> &str {
-        &self.device
+    /// Which device it is, and under which address.
+    pub(crate) fn about(&self) -> &str {
+        &self.about
     }
 
     /// Connects over a stream to the peer, and sees that both ends were started for the same.
@@ -222,6 +223,16 @@ impl End {
     #[inline]
     pub(crate) fn send(&mut self, buffer: Buffer) -> Result<(), Stop> {
         Ok(self.queue_pair.post_send(buffer, .., token::SENT)?)
+    }
+
+    /// Posts a send of a measured message, or returns its buffer if the queue is full.
+    #[inline]
+    pub(crate) fn try_send(&mut self, buffer: Buffer) -> Result<Option<Buffer>, Stop> {
+        let Err(error) = self.queue_pair.post_send(buffer, .., token::SENT) else { return Ok(None) };
+        match error.into_parts() {
+            (error, Some(buffer)) if error.kind() == ErrorKind::QueueFull => Ok(Some(buffer)),
+            (error, _) => Err(error.into()),
+        }
     }
 
     /// The next completion, but for those of our own messages' sends.

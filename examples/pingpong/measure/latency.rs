@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::end::{End, token};
 use super::floor::Line;
 use super::message::{Batch, Message, Progress};
-use super::pattern::{self, Sender};
+use super::pattern::{Pattern, Sender, number};
 use super::plan::Plan;
 use super::statistics::Sorted;
 use super::stop::Stop;
@@ -77,7 +77,7 @@ impl Pinger<'_> {
             return Err(Stop::Interrupted);
         }
         let Some(mut send) = self.send.take() else { return Err(lost()) };
-        pattern::fill(&mut send, Sender::Client, batch.number);
+        Pattern::new(Sender::Client, batch.number).fill(&mut send);
         self.readings.clear();
         for receive in self.receives.drain(..batch.messages) {
             end.expect(receive, token::RECEIVED)?;
@@ -91,15 +91,16 @@ impl Pinger<'_> {
         };
 
         for message in batch.first..batch.first + batch.messages as u64 {
-            pattern::number(&mut send, message);
+            number(&mut send, message);
             end.send(send)?;
             self.readings.push(self.clock.ticks());
             send = exchange(end, &mut self.arrived)?;
         }
 
         self.send = Some(send);
+        let pattern = Pattern::new(Sender::Server, batch.number);
         for (message, transfer) in (batch.first..).zip(self.arrived.drain(..)) {
-            pattern::check(transfer.bytes(), batch.size, Sender::Server, batch.number, message)?;
+            pattern.check(transfer.bytes(), batch.size, message)?;
             self.receives.extend(transfer.into_buffer());
         }
         Ok(floor)
@@ -142,7 +143,7 @@ pub(crate) fn pong(
     end.expect_message()?;
     let mut reply = replies.pop();
     if let Some(reply) = &mut reply {
-        pattern::fill(reply, Sender::Server, batch.number);
+        Pattern::new(Sender::Server, batch.number).fill(reply);
     }
     end.tell(Message::Ready)?;
     floor(end)?;
@@ -162,7 +163,7 @@ pub(crate) fn pong(
             }
         }
         let Some(mut buffer) = reply.take() else { return Err(lost()) };
-        pattern::number(&mut buffer, batch.first + answered);
+        number(&mut buffer, batch.first + answered);
         end.send(buffer)?;
         answered += 1;
     }
@@ -175,8 +176,9 @@ pub(crate) fn pong(
     }
     replies.extend(reply);
 
+    let pattern = Pattern::new(Sender::Client, batch.number);
     for (message, transfer) in (batch.first..).zip(arrived) {
-        pattern::check(transfer.bytes(), batch.size, Sender::Client, batch.number, message)?;
+        pattern.check(transfer.bytes(), batch.size, message)?;
         receives.extend(transfer.into_buffer());
     }
     Ok(())

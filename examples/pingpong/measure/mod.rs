@@ -4,7 +4,7 @@
 //!
 //! * [`Opened::open`] takes a device and all memory that the [`Plan`] needs, because memory must be registered before a
 //!   queue pair is connected; [`Opened::connect`] connects it over a TCP stream and compares the two plans.
-//! * One end runs [`call`], the other [`serve`], which does as the first says. Then both [finish](End::finish).
+//! * One end runs [`call`], the other [`serve`], which does as the first says. Then both finish.
 //! * They work in *batches*: the client announces one, the server posts all receives that it needs and answers, and then
 //!   messages flow. Between batches, outside of every timed interval, both ends look at every byte that they got.
 
@@ -26,7 +26,7 @@ mod stop;
 pub(crate) use bandwidth::Bandwidth;
 pub(crate) use client::{Measured, call};
 pub(crate) use clock::Clock;
-pub(crate) use end::{Choice, End, Opened, Patience};
+pub(crate) use end::{Choice, Opened, Patience};
 pub(crate) use floor::Line;
 pub(crate) use latency::Latency;
 pub(crate) use pinning::Cores;

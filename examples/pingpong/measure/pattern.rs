@@ -16,25 +16,60 @@ pub(crate) enum Sender {
 /// The bytes of a message's number.
 const NUMBER: usize = 8;
 
-/// The pattern's byte at `position`.
-#[inline]
-fn byte(base: u32, position: usize) -> u8 {
-    let position = position as u32;
-    // The last factors tell apart places that are multiples of 256 and 65536 bytes away from each other.
-    let mixed = position.wrapping_mul(31) ^ (position >> 8).wrapping_mul(17) ^ (position >> 16).wrapping_mul(7);
-    mixed.wrapping_add(base) as u8
+/// A message is made of blocks of this length (the last may be shorter).
+const BLOCK: usize = 4096;
+
+/// What one side's messages of one batch hold: a block, which in a message begins at another place each time, so that
+/// exchanged blocks are found, too.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// The block, twice in a row.
+    twice: Vec<u8>,
 }
 
-fn base(sender: Sender, batch: u64) -> u32 {
-    // Odd, so that 256 batches have 256 different patterns.
-    (batch as u32).wrapping_mul(167).wrapping_add(if sender == Sender::Client { 0 } else { 85 })
-}
+impl Pattern {
+    pub(crate) fn new(sender: Sender, batch: u64) -> Self {
+        // Odd, so that 256 batches have 256 different patterns.
+        let base = (batch as u8).wrapping_mul(167).wrapping_add(if sender == Sender::Client { 0 } else { 85 });
+        let byte = |place: usize| ((place * 31) ^ ((place >> 8) * 17)) as u8;
+        let mut twice: Vec<u8> = (0..BLOCK).map(|place| byte(place).wrapping_add(base)).collect();
+        twice.extend_from_within(..);
+        Pattern { twice }
+    }
 
-/// Writes the pattern of a batch. The message's number comes with [`number`].
-pub(crate) fn fill(bytes: &mut [u8], sender: Sender, batch: u64) {
-    let base = base(sender, batch);
-    for (position, place) in bytes.iter_mut().enumerate() {
-        *place = byte(base, position);
+    /// The block number `index` of a message, if it has `length` bytes.
+    fn block(&self, index: usize, length: usize) -> &[u8] {
+        &self.twice[index * 1031 % BLOCK..][..length]
+    }
+
+    /// Writes it. The message's number comes with [`number`].
+    pub(crate) fn fill(&self, bytes: &mut [u8]) {
+        for (index, block) in bytes.chunks_mut(BLOCK).enumerate() {
+            block.copy_from_slice(self.block(index, block.len()));
+        }
+    }
+
+    /// Checks each byte of a message.
+    pub(crate) fn check(&self, bytes: &[u8], size: usize, message: u64) -> Result<(), Stop> {
+        let corrupt = |what: String| Err(Stop::Corrupt { message, size, what });
+        if bytes.len() != size {
+            return corrupt(format!("it has {} bytes", bytes.len()));
+        }
+        let (first, rest) = bytes.split_at(size.min(NUMBER));
+        if first != &message.to_le_bytes()[..first.len()] {
+            return corrupt(format!("it begins with {first:02x?}, which is another message's number"));
+        }
+        for (index, block) in bytes.chunks(BLOCK).enumerate() {
+            // The number stands where the pattern of the first block would begin.
+            let skipped = if index == 0 { bytes.len() - rest.len() } else { 0 };
+            let (got, expected) = (&block[skipped..], &self.block(index, block.len())[skipped..]);
+            if got != expected {
+                let place = got.iter().zip(expected).position(|(got, expected)| got != expected).unwrap_or(0);
+                let (byte, got, expected) = (index * BLOCK + skipped + place, got[place], expected[place]);
+                return corrupt(format!("byte {byte} is {got:#04x} instead of {expected:#04x}"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -48,57 +83,35 @@ pub(crate) fn number(bytes: &mut [u8], message: u64) {
     }
 }
 
-/// Checks each byte of a message.
-pub(crate) fn check(bytes: &[u8], size: usize, sender: Sender, batch: u64, message: u64) -> Result<(), Stop> {
-    let corrupt = |what: String| Stop::Corrupt { message, size, what };
-    if bytes.len() != size {
-        return Err(corrupt(format!("it has {} bytes", bytes.len())));
-    }
-    let (first, rest) = bytes.split_at(size.min(NUMBER));
-    if first != &message.to_le_bytes()[..first.len()] {
-        return Err(corrupt(format!("it begins with {first:02x?}, which is another message's number")));
-    }
-    let base = base(sender, batch);
-    let wrong = |(index, &got): (usize, &u8)| got != byte(base, NUMBER + index);
-    // In pieces without a way out, which the compiler can do many bytes at a time.
-    const PIECE: usize = 1024;
-    for (index, piece) in rest.chunks(PIECE).enumerate() {
-        let begin = NUMBER + index * PIECE;
-        let differs = piece.iter().enumerate().fold(0, |sum, (offset, &got)| sum | (got ^ byte(base, begin + offset)));
-        if differs != 0 {
-            let (index, got) = rest.iter().enumerate().find(|&place| wrong(place)).unwrap_or((0, &0));
-            let expected = byte(base, NUMBER + index);
-            return Err(corrupt(format!("byte {} is {got:#04x} instead of {expected:#04x}", NUMBER + index)));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn pattern() -> Pattern {
+        Pattern::new(Sender::Client, 3)
+    }
+
     fn message(size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
-        fill(&mut bytes, Sender::Client, 3);
+        pattern().fill(&mut bytes);
         number(&mut bytes, 0x1234);
         bytes
     }
 
     #[test]
     fn what_was_sent_passes() {
-        for size in [1, 2, 7, 8, 9, 1031, 1032, 1033, 70_000] {
-            check(&message(size), size, Sender::Client, 3, 0x1234).unwrap();
+        for size in [1, 2, 7, 8, 9, 4095, 4096, 4097, 4104, 70_000] {
+            pattern().check(&message(size), size, 0x1234).unwrap();
         }
     }
 
     #[test]
     fn each_wrong_byte_is_found() {
-        for size in [1, 2, 9, 64, 3000] {
-            for position in 0..size {
+        for size in [1, 2, 9, 64, 9000] {
+            for position in (0..size).step_by(if size > 100 { 97 } else { 1 }) {
                 let mut bytes = message(size);
                 bytes[position] ^= 0x10;
-                let found = check(&bytes, size, Sender::Client, 3, 0x1234).unwrap_err().to_string();
+                let found = pattern().check(&bytes, size, 0x1234).unwrap_err().to_string();
                 assert!(position < NUMBER || found.contains(&format!("byte {position} is")), "{found}");
             }
         }
@@ -107,17 +120,28 @@ mod tests {
     #[test]
     fn other_batches_messages_senders_and_lengths_do_not_pass() {
         let bytes = message(64);
-        assert!(check(&bytes, 64, Sender::Client, 4, 0x1234).is_err());
-        assert!(check(&bytes, 64, Sender::Client, 3, 0x1235).is_err());
-        assert!(check(&bytes, 64, Sender::Server, 3, 0x1234).is_err());
-        assert!(check(&bytes[..63], 64, Sender::Client, 3, 0x1234).is_err());
+        assert!(Pattern::new(Sender::Client, 4).check(&bytes, 64, 0x1234).is_err());
+        assert!(Pattern::new(Sender::Server, 3).check(&bytes, 64, 0x1234).is_err());
+        assert!(pattern().check(&bytes, 64, 0x1235).is_err());
+        assert!(pattern().check(&bytes[..63], 64, 0x1234).is_err());
     }
 
     #[test]
-    fn every_byte_of_the_pattern_changes_from_batch_to_batch() {
-        let [mut one, mut next] = [vec![0; 5000], vec![0; 5000]];
-        fill(&mut one, Sender::Client, 7);
-        fill(&mut next, Sender::Client, 8);
+    fn blocks_in_another_order_do_not_pass() {
+        let bytes = message(100 * BLOCK);
+        for other in 2..100 {
+            let mut exchanged = bytes.clone();
+            let (one, two) = exchanged.split_at_mut(other * BLOCK);
+            one[BLOCK..2 * BLOCK].swap_with_slice(&mut two[..BLOCK]);
+            assert!(pattern().check(&exchanged, bytes.len(), 0x1234).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn every_byte_changes_from_batch_to_batch() {
+        let [mut one, mut next] = [vec![0; 9000], vec![0; 9000]];
+        Pattern::new(Sender::Client, 7).fill(&mut one);
+        Pattern::new(Sender::Client, 8).fill(&mut next);
         assert!(one.iter().zip(&next).all(|(one, next)| one != next));
     }
 }

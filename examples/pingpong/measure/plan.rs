@@ -1,7 +1,8 @@
 use std::fmt;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
     /// Messages that go to and fro, one at a time.
     Latency,

@@ -55,7 +55,8 @@ pub(crate) fn serve(end: &mut End, plan: &Plan, line: Option<&Line>) -> Result<S
 /// Whether a batch is one of the plan's: a peer may say anything.
 fn check(batch: &Batch, plan: &Plan) -> Result<(), Stop> {
     let known = plan.sizes().contains(&batch.size);
-    if known && (1..=plan.messages(batch.size)).contains(&batch.messages) && batch.first.checked_add(1 << 32).is_some() {
+    if known && (1..=plan.messages(batch.size)).contains(&batch.messages) && batch.first.checked_add(1 << 32).is_some()
+    {
         return Ok(());
     }
     Err(Stop::Protocol(format!("a batch of {} messages of {} bytes", batch.messages, batch.size)))

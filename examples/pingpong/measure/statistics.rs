@@ -20,10 +20,10 @@ impl Sorted {
         self.0.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// The smallest sample that a share of all is not above (nearest rank).
-    pub(crate) fn percentile(&self, percent: f64) -> f64 {
-        let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
+    /// The smallest sample that so many thousandths of all are not above (nearest rank).
+    pub(crate) fn per_mille(&self, per_mille: usize) -> f64 {
+        let rank = (self.0.len() * per_mille).div_ceil(1000).max(1);
+        self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
     }
 
     /// The middle one, or the mean of the two in the middle.
@@ -54,14 +54,14 @@ mod tests {
     fn of_one_to_a_thousand() {
         let sorted = Sorted::new((1..=1000).rev().map(f64::from).collect());
         assert_eq!((sorted.least(), sorted.greatest(), sorted.median(), sorted.mean()), (1.0, 1000.0, 500.5, 500.5));
-        assert_eq!([50.0, 99.0, 99.9, 100.0, 0.0].map(|p| sorted.percentile(p)), [500.0, 990.0, 999.0, 1000.0, 1.0]);
+        assert_eq!([500, 990, 999, 1000, 0].map(|share| sorted.per_mille(share)), [500.0, 990.0, 999.0, 1000.0, 1.0]);
         assert!((sorted.deviation() - 288.675).abs() < 0.001);
     }
 
     #[test]
     fn of_one_and_of_none() {
         let one = Sorted::new(vec![3.0]);
-        assert_eq!((one.median(), one.percentile(99.9), one.deviation()), (3.0, 3.0, 0.0));
+        assert_eq!((one.median(), one.per_mille(999), one.deviation()), (3.0, 3.0, 0.0));
         assert!(Sorted::new(Vec::new()).median().is_nan());
     }
 }

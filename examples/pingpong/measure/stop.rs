@@ -11,7 +11,9 @@ pub(crate) enum Stop {
     #[error("interrupted")]
     Interrupted,
     /// The peer's program closed its connection.
-    #[error("the peer is gone: its program ended, was interrupted or was killed (see what it printed, then start both again)")]
+    #[error(
+        "the peer is gone: its program ended, was interrupted or was killed (see what it printed, then start both again)"
+    )]
     PeerGone,
     /// Nothing came, although the peer's program lives.
     #[error(
@@ -20,7 +22,9 @@ pub(crate) enum Stop {
     )]
     Silent(Duration),
     /// The two programs were started for different measurements.
-    #[error("the two ends disagree: this one was started with `{here}`, the peer with `{there}` (start both with the same)")]
+    #[error(
+        "the two ends disagree: this one was started with `{here}`, the peer with `{there}` (start both with the same)"
+    )]
     Disagreement { here: String, there: String },
     /// The peer sent something that is no part of the protocol.
     #[error("the peer does not follow the protocol: {0} (both ends must be the same version of this program)")]
