@@ -158,6 +158,31 @@ fn the_poller_is_waited_for() {
     }
 }
 
+/// A payload that came with its completion is not written once its queue pair or region has ended, however late the poll.
+#[test]
+fn a_late_poll_writes_nothing() {
+    for deregister in [false, true] {
+        let mut two = two_with(Fabric::mesh(2).unwrap(), 1023, 16384);
+        let (mem_b, qp_b) = (two.mem_b, two.qp_b);
+        two.mem_a.write(0, &[0xff; 48]);
+        for id in 0..8 {
+            assert_eq!(two.b.post_recv(qp_b, id, mem_b.sge(0, 48)), 0);
+            assert_eq!(two.a.post_send(two.qp_a, id, two.mem_a.sge(0, 48)), 0);
+        }
+        if deregister {
+            two.b.deregister(mem_b);
+        } else {
+            two.b.destroy(qp_b);
+        }
+        mem_b.write(0, &[0x11; 48]);
+        let late = two.b.poll();
+        assert_eq!(mem_b.read(0, 48), [0x11; 48]);
+        // A queue pair's completions go with it; a region's receives fail.
+        assert_eq!(late.len(), if deregister { 8 } else { 0 });
+        assert!(late.iter().all(|wc| wc.status == sys::ibv_wc_status::IBV_WC_LOC_PROT_ERR));
+    }
+}
+
 /// A peer that floods while queue pairs come and go: nothing of an old connection reaches a new one, and a number is not
 /// used again at once (SoftRoCE/rxe-dev issue 18 is a device that got this wrong).
 #[test]
