@@ -1,12 +1,14 @@
 //! Dropping, closing, leaking: in every order, with work in flight.
 
 use crate::support::LONG;
-use crate::support::pair::{End, connect, fabric, pair};
+use crate::support::pair::{End, connect_devices, device, fabric, pair};
 use rdma::Direction;
 
 /// Work in flight in both directions, waiting and done.
 fn busy() -> [End; 2] {
-    let [mut a, mut b] = connect(&fabric(), |builder| builder.requests(16));
+    let fabric = fabric();
+    let devices = [device(&fabric, 0), device(&fabric, 1)];
+    let [mut a, mut b] = connect_devices([&devices[0], &devices[1]], 1 << 17, |builder| builder.requests(16));
     for token in 0..3 {
         a.post_recv(64, token);
         b.post_recv(8192, token);
@@ -47,7 +49,7 @@ fn dropping_gives_the_memory_back() {
 /// Each of an end's parts, to be dropped in any order.
 enum Part {
     QueuePair(rdma::QueuePair),
-    Completions(rdma::CompletionQueue),
+    Completions(Box<rdma::CompletionQueue>),
     Region(rdma::MemoryRegion),
     Domain(rdma::ProtectionDomain),
     Context(rdma::Context),
@@ -57,7 +59,7 @@ impl Part {
     fn of(end: End) -> [Option<Part>; 5] {
         [
             Part::QueuePair(end.queue_pair),
-            Part::Completions(end.completions),
+            Part::Completions(Box::new(end.completions)),
             Part::Region(end.region),
             Part::Domain(end.domain),
             Part::Context(end.context),

@@ -17,7 +17,7 @@ pub struct End {
 }
 
 /// How much memory an end has registered.
-pub const MEMORY: usize = 8 << 20;
+pub const MEMORY: usize = 4 << 20;
 
 /// Two hosts with a cable, of the device's default rules.
 pub fn fabric() -> Fabric {
