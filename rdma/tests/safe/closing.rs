@@ -152,7 +152,7 @@ fn completions_of_a_closed_queue_pair_are_stale() {
 #[test]
 fn a_successor_sees_its_own_completions_only() {
     let fabric = fabric();
-    let devices = [crate::support::pair::device(&fabric, 0), crate::support::pair::device(&fabric, 1)];
+    let devices = [device(&fabric, 0), device(&fabric, 1)];
     let [one, other] = devices.each_ref().map(|device| crate::support::pair::Unconnected::open(device, 1 << 16));
     let (mut one, mut other) = (one, other);
     for round in 0..200_u64 {

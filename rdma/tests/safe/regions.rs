@@ -124,6 +124,7 @@ fn memory_registered_after_connecting_is_refused_with_the_buffer() {
     let error = a.queue_pair.post_recv(late.buffer(64).unwrap(), 0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.error().hint().unwrap().contains("first"), "{error}");
+    assert!(error.error().errno().is_none(), "before the device is asked: {error}");
     assert_eq!(error.into_memory().unwrap().len(), 64);
 }
 
