@@ -58,7 +58,8 @@ pub use port::{Mtu, Port, PortState};
 pub use protection_domain::ProtectionDomain;
 pub use provider::Provider;
 pub use queue_pair::{
-    Capacities, PostError, PreparedQueuePair, QueuePair, QueuePairBuilder, QueuePairState, QueuePairType, Unfinished,
+    BatchError, Capacities, PostError, PreparedQueuePair, QueuePair, QueuePairBuilder, QueuePairState, QueuePairType,
+    ReceiveBatch, SendBatch, Unfinished,
 };
 pub use rules::{DepthUnit, DeviceRules};
 pub use verbs::owner::{SharedMemory, StableMemory};

@@ -11,6 +11,7 @@ mod device {
     mod limits;
     mod matching;
     mod memory;
+    mod overrun;
     mod posting;
     mod states;
 }

@@ -8,6 +8,7 @@
 mod support;
 
 mod hostile {
+    mod batches;
     mod completions;
     mod posts;
     pub mod provider;

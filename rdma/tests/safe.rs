@@ -3,6 +3,7 @@
 mod support;
 
 mod safe {
+    mod batches;
     mod budgets;
     mod closing;
     mod connecting;

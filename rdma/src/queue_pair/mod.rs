@@ -1,9 +1,11 @@
 //! Queue pairs: built, connected, posted to, closed.
 
+mod batch;
 mod builder;
 mod post_error;
 mod prepared;
 
+pub use batch::{BatchError, ReceiveBatch, SendBatch};
 pub use builder::QueuePairBuilder;
 pub use post_error::PostError;
 pub use prepared::PreparedQueuePair;

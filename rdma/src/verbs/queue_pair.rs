@@ -38,7 +38,7 @@ pub(crate) struct RawQueuePair {
 unsafe impl Send for RawQueuePair {}
 
 /// The poster's account of one direction.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Poster {
     /// The slot of the next request.
     pub(super) next: u32,
