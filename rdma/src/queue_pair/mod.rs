@@ -131,6 +131,11 @@ impl QueuePair {
         self.raw.number()
     }
 
+    /// How many sends have been posted, modulo 2³².
+    pub(crate) fn sends(&self) -> u32 {
+        self.raw.sends()
+    }
+
     /// The endpoint it is connected to.
     pub fn peer(&self) -> &Endpoint {
         &self.peer

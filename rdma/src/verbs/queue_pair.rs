@@ -153,6 +153,11 @@ impl RawQueuePair {
         (self.slots.send.capacity(), self.slots.receive.capacity())
     }
 
+    /// How many sends have been posted, modulo 2³².
+    pub(crate) fn sends(&self) -> u32 {
+        self.send.generation
+    }
+
     pub(crate) fn is_poisoned(&self) -> bool {
         self.slots.is_poisoned()
     }

@@ -2,6 +2,8 @@
 
 use crate::support::pair::{connect, fabric, pair};
 use crate::support::pattern;
+use std::time::Duration;
+
 use rdma::{Direction, ErrorKind, Memory, Status};
 
 #[test]
@@ -125,6 +127,21 @@ fn a_frozen_buffer_goes_to_many_at_once() {
     }
     let mut buffer = frozen.thaw().unwrap();
     buffer.fill(0);
+}
+
+/// The hook looks at the queue pair's own sends: they put it off.
+#[test]
+fn keep_alive_is_due_after_a_silence() {
+    let [mut a, mut b] = pair();
+    let mut keep_alive = rdma::KeepAlive::new(Duration::from_millis(30));
+    assert!(!keep_alive.is_due(&a.queue_pair));
+    crate::support::eventually("the silence to be noticed", || keep_alive.is_due(&a.queue_pair));
+    assert!(keep_alive.is_due(&a.queue_pair), "until something is sent");
+    b.post_recv(64, 1);
+    a.post_send(b"still here", 2);
+    assert!(!keep_alive.is_due(&a.queue_pair));
+    assert!(rdma::KeepAlive::new(Duration::ZERO).is_due(&a.queue_pair));
+    assert!(!rdma::KeepAlive::default().is_due(&a.queue_pair));
 }
 
 /// The receiver's answer is seen after the completion of the message it answers: sends come first.
