@@ -1,4 +1,5 @@
 //! P2: a region cannot borrow, so leaking it ends no borrow.
+#![allow(unsafe_code)]
 struct Borrowed<'a>(&'a mut [u8]);
 
 unsafe impl rdma::StableMemory for Borrowed<'_> {

@@ -1,4 +1,5 @@
 //! What the device says of itself (Apple TN3205; listings by users of macOS 26 and 27).
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, errno};
 use rdma::soft::Fabric;

@@ -1,4 +1,5 @@
 //! Depth: counted in 4 KiB frames, granted in steps, given back by polling (Apple TN3205; SQCU/mesh for the steps).
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, errno, two_with};
 use rdma::soft::Fabric;

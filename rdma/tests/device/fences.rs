@@ -1,4 +1,5 @@
 //! When `ibv_destroy_qp` or `ibv_dereg_mr` has returned, the memory is the caller's: nobody copies into or out of it.
+#![allow(unsafe_code)]
 
 use crate::support::LONG;
 use crate::support::raw::{Host, Memory, number, two_with};

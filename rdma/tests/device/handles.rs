@@ -1,4 +1,5 @@
 //! Pointers that are no live object, and objects that are still in use.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, errno};
 use rdma::soft::Fabric;

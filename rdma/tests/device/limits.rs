@@ -1,4 +1,5 @@
 //! How many there are of what.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, aligned, errno};
 use rdma::soft::Fabric;

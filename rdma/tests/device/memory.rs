@@ -1,4 +1,5 @@
 //! Registering memory.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, aligned, errno, two};
 use rdma::soft::{Fabric, Profile, Topology};

@@ -1,5 +1,6 @@
 //! More completions than the completion queue holds: as on classic verbs the one too many is lost, and its queue pair goes
 //! to the error state. Inferred for Thunderbolt.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, Memory};
 use rdma::soft::Fabric;

@@ -1,4 +1,5 @@
 //! Work requests that are refused, chains, and what a failed call says.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{send_wr, two};
 use rdma_sys::{self as sys, ibv_wr_opcode as opcode};

@@ -1,4 +1,5 @@
 //! The states of a queue pair: exactly the masks of Apple TN3205, exactly these values, and nothing changed by a refusal.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{self, Host, number};
 use rdma::soft::Fabric;

@@ -1,4 +1,5 @@
 //! Group A: RDMA over Thunderbolt. Addresses, connecting, waiting.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{Unconnected, device, fabric, pair};
 use crate::support::raw::{self, Host};

@@ -1,4 +1,5 @@
 //! Group A: RDMA over Thunderbolt. Depth, memory, types, statuses.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{connect, connect_devices, device, fabric, pair};
 use crate::support::pattern;

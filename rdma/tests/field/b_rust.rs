@@ -1,4 +1,5 @@
 //! Group B: users and authors of Rust verbs libraries. Objects and their owners.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{Unconnected, connect, device, fabric, pair};
 use crate::support::raw::{Host, errno, send_wr, two};

@@ -1,4 +1,5 @@
 //! Group B: users and authors of Rust verbs libraries. Completions, waiting, layouts.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{connect, fabric, pair};
 use crate::support::raw::{self, Host, two};

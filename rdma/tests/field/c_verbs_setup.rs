@@ -1,4 +1,5 @@
 //! Group C: verbs applications in general. Setting up.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{Unconnected, device, fabric};
 use crate::support::raw::{self, Host, aligned, errno, send_wr, two};

@@ -1,4 +1,5 @@
 //! Group D: software RDMA and emulation, within one process.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{Unconnected, connect_devices, device, fabric};
 use crate::support::raw::{Host, number, two_with};
@@ -153,8 +154,7 @@ fn d06_a_completion_goes_to_one_poller() {
             }
             pollers.into_iter().flat_map(|poller| poller.join().unwrap()).collect()
         });
-        two.a.wait(64.min(1000));
-        while !two.a.poll().is_empty() {}
+        two.a.wait(1000);
         seen.extend(two.b.poll().iter().map(|wc| wc.wr_id));
         seen.sort_unstable();
         assert_eq!(seen, (0..1000).collect::<Vec<_>>());

@@ -1,4 +1,5 @@
 //! The provider, and what it is told to do.
+#![allow(unsafe_code)]
 
 use rdma::Provider;
 use rdma::soft::Fabric;

@@ -1,4 +1,5 @@
 //! Destroying that fails: nothing that it would have protected is freed, and the error says so.
+#![allow(unsafe_code)]
 
 use super::provider::{Turn, plan, turn};
 use crate::support::pair::{End, connect_devices};

@@ -1,4 +1,5 @@
 //! Regions and the buffers that are cut from them.
+#![allow(unsafe_code)]
 
 use crate::support::pair::{connect, device, fabric, pair};
 use rdma::{Buffer, ErrorKind, ProtectionDomain, SharedMemory, StableMemory};
@@ -146,7 +147,6 @@ struct Pages {
     dropped: Arc<AtomicUsize>,
 }
 
-#[allow(unsafe_code)]
 mod pages {
     use super::*;
     use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -210,7 +210,6 @@ fn memory_that_does_not_fit_the_device_is_refused_and_let_go() {
     let page = domain.rules().alignment();
     // Aligned to half a page only.
     struct Half(Pages);
-    #[allow(unsafe_code)]
     // SAFETY: a part of memory for which the same holds.
     unsafe impl StableMemory for Half {
         fn bytes(&self) -> std::ptr::NonNull<[u8]> {
