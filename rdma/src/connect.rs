@@ -24,9 +24,7 @@
 //! # let context = Provider::soft(&fabric.host(host)?)?.first_active()?.open()?;
 //! # let domain = context.protection_domain()?;
 //! # let completions = context.completion_queue(16)?;
-//! let mut prepared = domain.queue_pair(&completions).build()?;
-//! let port = context.port(1)?;
-//! prepared.endpoint(&port, port.gid()?)?;
+//! let prepared = domain.queue_pair(&completions).build()?;
 //! let (mut queue_pair, mut link) = connect::establish(prepared, stream, timeout)?;
 //! let region = domain.allocate(4096)?;
 //! # drop(region); let region = &domain.allocate(4096)?;
@@ -60,17 +58,19 @@ pub struct Link {
     stream: TcpStream,
 }
 
-/// Exchanges endpoints with the peer and connects. The endpoint must have been published with
-/// [`PreparedQueuePair::endpoint`].
+/// Exchanges endpoints with the peer and connects.
+///
+/// The endpoint is the one that was made with [`PreparedQueuePair::endpoint`]; if none was, that of port 1 and
+/// [its usual GID](crate::Port::gid).
 ///
 /// # Errors
 ///
 /// [`PeerGone`](ErrorKind::PeerGone) if the peer closes the connection, [`TimedOut`](ErrorKind::TimedOut),
 /// [`Protocol`](ErrorKind::Protocol) if it sends anything but an endpoint, and those of [`PreparedQueuePair::connect`].
 /// The queue pair is destroyed then, and the peer sees this end gone.
-pub fn establish(prepared: PreparedQueuePair, stream: TcpStream, timeout: Duration) -> Result<(QueuePair, Link)> {
+pub fn establish(mut prepared: PreparedQueuePair, stream: TcpStream, timeout: Duration) -> Result<(QueuePair, Link)> {
     let deadline = Deadline::after(timeout);
-    let local = prepared.published()?;
+    let local = prepared.endpoint_or_usual()?;
     let mut link = Link { stream };
     link.stream.set_nodelay(true).map_err(|error| system("setsockopt", &error))?;
     link.stream.set_nonblocking(false).map_err(|error| system("fcntl", &error))?;

@@ -1,7 +1,8 @@
 //! How devices differ, as one value.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::verbs::pages::host_page;
+use core::ops::Range;
 use rdma_sys as sys;
 
 /// The unit in which the depth of a queue is counted.
@@ -23,6 +24,7 @@ pub struct DeviceRules {
     max_depth: u32,
     max_message: u64,
     max_queue_pairs: u32,
+    max_regions: u32,
     alignment: usize,
     thunderbolt: bool,
 }
@@ -56,6 +58,7 @@ impl DeviceRules {
                 false => u64::from(max_message),
             },
             max_queue_pairs: u32::try_from(device.max_qp).unwrap_or(0),
+            max_regions: u32::try_from(device.max_mr).unwrap_or(0),
             alignment: host_page().max(device_page).max(apple_page),
             thunderbolt,
         }
@@ -100,6 +103,35 @@ impl DeviceRules {
     /// A memory region must lie between two multiples of this many bytes, if there is such a limit.
     pub fn address_window(&self) -> Option<u64> {
         self.thunderbolt.then_some(ADDRESS_WINDOW)
+    }
+
+    /// Cuts a range of addresses at the borders of [`address_window`](Self::address_window): the fewest pieces that can each
+    /// be a region, as ranges of offsets. For memory of the caller's that is larger than a region may be.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitReached`](ErrorKind::LimitReached) if there are more pieces than the device has regions, before any is
+    /// registered; [`InvalidArgument`](ErrorKind::InvalidArgument) if the range goes past the end of the address space.
+    pub fn pieces(&self, address: usize, length: usize) -> Result<Vec<Range<usize>>> {
+        let Some(end) = address.checked_add(length) else {
+            return Err(Error::argument(format!(
+                "{length} bytes at {address:#x} go past the end of the address space"
+            )));
+        };
+        let window = self.address_window().and_then(|window| usize::try_from(window).ok()).unwrap_or(usize::MAX);
+        let count = if length == 0 { 0 } else { (end - 1) / window - address / window + 1 };
+        if count > self.max_regions as usize {
+            return Err(Error::new(
+                ErrorKind::LimitReached,
+                format!("{length} bytes are {count} regions, and the device has {}", self.max_regions),
+            ));
+        }
+        let borders = (0..count).map(|piece| {
+            let first = if piece == 0 { address } else { (address / window + piece) * window };
+            let last = (address / window + piece).checked_add(1).and_then(|next| next.checked_mul(window));
+            first - address..last.unwrap_or(end).min(end) - address
+        });
+        Ok(borders.collect())
     }
 
     /// How many queue pairs the device says it has, all processes together. On macOS 26 one more than there are.
@@ -158,7 +190,13 @@ mod tests {
     use super::*;
 
     fn thunderbolt() -> DeviceRules {
-        let device = sys::ibv_device_attr { max_qp_wr: 4095, max_qp: 11, page_size_cap: 0x4000, ..Default::default() };
+        let device = sys::ibv_device_attr {
+            max_qp_wr: 4095,
+            max_qp: 11,
+            max_mr: 100,
+            page_size_cap: 0x4000,
+            ..Default::default()
+        };
         DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_THUNDERBOLT, &device, 0x100_0000)
     }
 
@@ -190,5 +228,36 @@ mod tests {
             let rules = DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_IB, &device, 1);
             assert_eq!(rules.alignment(), host_page(), "{cap:#x}");
         }
+    }
+
+    /// Disjoint, in order, covering, none across a border, and as few as can be.
+    #[test]
+    fn pieces_end_at_borders() {
+        let rules = thunderbolt();
+        let window = ADDRESS_WINDOW as usize;
+        let mut seed = 7_u64;
+        let mut random = |limit: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 16) as usize % limit
+        };
+        for _ in 0..1000 {
+            let (address, length) = (random(1 << 46) & !0x3fff, random(20 * window));
+            let pieces = rules.pieces(address, length).unwrap();
+            let mut next = 0;
+            for piece in &pieces {
+                assert_eq!(piece.start, next);
+                assert!(piece.end > piece.start);
+                assert_eq!((address + piece.start) / window, (address + piece.end - 1) / window);
+                next = piece.end;
+            }
+            assert_eq!(next, length);
+            let borders = if length == 0 { 0 } else { (address + length - 1) / window - address / window + 1 };
+            assert_eq!(pieces.len(), borders);
+        }
+        assert_eq!(rules.pieces(window - 4096, 8192).unwrap(), [0..4096, 4096..8192]);
+        assert_eq!(rules.pieces(0, 100 * window).unwrap().len(), 100);
+        assert_eq!(rules.pieces(0, 100 * window + 1).unwrap_err().kind(), ErrorKind::LimitReached);
+        assert_eq!(rules.pieces(usize::MAX, 2).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert!(rules.pieces(usize::MAX - 10, 10).is_ok());
     }
 }

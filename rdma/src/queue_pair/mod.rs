@@ -1,9 +1,11 @@
 //! Queue pairs: built, connected, posted to, closed.
 
+mod batch;
 mod builder;
 mod post_error;
 mod prepared;
 
+pub use batch::{BatchError, ReceiveBatch, SendBatch};
 pub use builder::QueuePairBuilder;
 pub use post_error::PostError;
 pub use prepared::PreparedQueuePair;
@@ -127,6 +129,11 @@ impl QueuePair {
     #[doc(alias = "qp_num")]
     pub fn number(&self) -> u32 {
         self.raw.number()
+    }
+
+    /// How many sends have been posted, modulo 2³².
+    pub(crate) fn sends(&self) -> u32 {
+        self.raw.sends()
     }
 
     /// The endpoint it is connected to.

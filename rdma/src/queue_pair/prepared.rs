@@ -104,6 +104,15 @@ impl PreparedQueuePair {
         self.local.as_ref().map(|local| local.endpoint).ok_or_else(|| self.unpublished())
     }
 
+    /// The endpoint that was published; if none was, that of port 1 under its usual GID.
+    pub(crate) fn endpoint_or_usual(&mut self) -> Result<Endpoint> {
+        if self.local.is_none() {
+            let port = Port::query(&self.raw.domain.context, 1)?;
+            self.endpoint(&port, port.gid()?)?;
+        }
+        self.published()
+    }
+
     fn unpublished(&self) -> Error {
         let error = Error::new(ErrorKind::InvalidState, "no endpoint was published");
         self.raw.about(error).with_hint("call PreparedQueuePair::endpoint first")

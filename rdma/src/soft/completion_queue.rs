@@ -8,7 +8,8 @@ use super::context::SoftContext;
 use super::fork::Birth;
 use super::matching;
 use super::object::CqObject;
-use super::queue_pair::{Slot, SoftQp};
+use super::overrun::{self, Fill};
+use super::queue_pair::{LOST, Slot, SoftQp};
 use super::registry::{Kind, Object};
 use crate::verbs::latch::Latch;
 use core::ffi::c_int;
@@ -25,6 +26,7 @@ pub(crate) struct SoftCq {
     pub(crate) context: Arc<SoftContext>,
     /// How many queue pairs use it, each of their two queues counted.
     pub(crate) users: AtomicU32,
+    pub(crate) fill: Fill,
     pub(crate) poll: Latch<Sources>,
 }
 
@@ -62,24 +64,52 @@ pub(crate) enum Side {
     Receive,
 }
 
-impl Sources {
-    pub(crate) fn attach(&mut self, qp: &Arc<SoftQp>, side: Side) {
-        self.list.push(Source { qp: qp.clone(), side, next: 0, places: 0 });
+impl SoftCq {
+    /// How many completions it holds.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.abi.prefix.cqe as u32
+    }
+
+    pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
+        let mut sources = self.poll.lock();
+        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0 });
+        self.fill.divide(self.capacity(), sources.list.len());
     }
 
     /// Forgets a queue pair; what it had completed and nobody polled is gone with it, as on Apple's device, where polling
     /// walks the queue pair's own ring (SQCU, from the provider's code).
-    pub(crate) fn detach(&mut self, qp: &SoftQp) {
-        self.list.retain(|source| !ptr::eq(&*source.qp, qp));
-        self.turn = 0;
+    pub(crate) fn detach(&self, qp: &SoftQp) {
+        let mut sources = self.poll.lock();
+        sources.list.retain(|source| !ptr::eq(&*source.qp, qp));
+        sources.turn = 0;
+        self.fill.divide(self.capacity(), sources.list.len());
+        self.fill.recount(|| sources.waiting());
     }
 
     /// Takes the queues of a queue pair as polled up to what was posted, when it goes back to RESET.
-    pub(crate) fn skip(&mut self, qp: &SoftQp, side: Side, posted: u64, places: u64) {
-        for source in self.list.iter_mut().filter(|source| ptr::eq(&*source.qp, qp) && source.side == side) {
+    pub(crate) fn skip(&self, qp: &SoftQp, side: Side, posted: u64, places: u64) {
+        let mut sources = self.poll.lock();
+        for source in sources.list.iter_mut().filter(|source| ptr::eq(&*source.qp, qp) && source.side == side) {
             source.next = posted;
             source.places = places;
         }
+        self.fill.recount(|| sources.waiting());
+    }
+}
+
+impl Sources {
+    /// How many completions nobody has polled. Requests complete in order, so a queue's end at the first that has not.
+    pub(crate) fn waiting(&self) -> u64 {
+        let of = |source: &Source| match source.side {
+            Side::Send => source.qp.completed.0.load(Ordering::Acquire) - source.next,
+            Side::Receive => {
+                let slots = &source.qp.slots;
+                // SAFETY: slots exist for the life of the ring.
+                let done = |counter: u64| unsafe { (*slots.at(counter)).mark.load(Ordering::Acquire) } == Slot::done(slots.lap(counter));
+                (source.next..).take_while(|&counter| done(counter)).count() as u64
+            }
+        };
+        self.list.iter().map(of).sum()
     }
 }
 
@@ -99,7 +129,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
     let wanted = count as usize;
     let mut sources = cq.poll.lock();
     let Sources { list, turn } = &mut *sources;
-    let mut taken = 0;
+    let (mut taken, mut failing) = (0, None);
     let length = list.len();
     for step in 0..length {
         let mut index = *turn + step;
@@ -110,6 +140,9 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
         let out = unsafe { wc.add(taken) };
         let room = wanted - taken;
+        if overrun::is_failing(&source.qp) {
+            failing = Some(source.qp.clone());
+        }
         taken += match source.side {
             // SAFETY: `out` has `room` cells left.
             Side::Send => unsafe { source.poll_sends(out, room) },
@@ -120,6 +153,13 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
             *turn = if index + 1 == length { 0 } else { index + 1 };
             break;
         }
+    }
+    if taken != 0 {
+        cq.fill.polled(taken as u64);
+    }
+    drop(sources);
+    if let Some(qp) = failing {
+        overrun::fail_now(&qp);
     }
     taken as c_int
 }
@@ -143,6 +183,10 @@ impl Source {
             next += 1;
             places += u64::from(record.places);
             // An unsignaled request is retired by a later signaled one, not by itself.
+            if record.lost {
+                (self.next, self.places) = (next, places);
+                continue;
+            }
             if record.signaled || record.status != status::IBV_WC_SUCCESS.0 {
                 let completion = sys::ibv_wc {
                     wr_id: record.wr_id,
@@ -159,6 +203,7 @@ impl Source {
             }
         }
         if taken != 0 {
+            qp.released.0.sends.store(self.next, Ordering::Relaxed);
             qp.released.0.send_places.store(self.places, Ordering::Release);
         }
         taken
@@ -175,13 +220,19 @@ impl Source {
         }
         let mut taken = 0;
         while taken < room {
+            let counter = self.next;
             // SAFETY: the slot exists for the life of the ring.
-            let slot = unsafe { &*qp.slots.at(self.next) };
-            if slot.mark.load(Ordering::Acquire) != Slot::done(qp.slots.lap(self.next)) {
+            let slot = unsafe { &*qp.slots.at(counter) };
+            if slot.mark.load(Ordering::Acquire) != Slot::done(qp.slots.lap(counter)) {
                 break;
             }
             // SAFETY: done, loaded with acquire: slot and record are the poller's until we release their places.
-            let (record, done) = unsafe { (&*qp.receives.at(self.next), &(*slot.body.get()).done) };
+            let (record, done) = unsafe { (&*qp.receives.at(counter), &(*slot.body.get()).done) };
+            self.next += 1;
+            self.places += u64::from(record.places);
+            if done.status == LOST {
+                continue;
+            }
             let mut outcome = status(u32::from(done.status));
             if done.inline != 0 {
                 if qp.device.regions.is_live(record.key) {
@@ -209,10 +260,9 @@ impl Source {
             // SAFETY: `taken` is below `room`.
             unsafe { out.add(taken).write(completion) };
             taken += 1;
-            self.next += 1;
-            self.places += u64::from(record.places);
         }
         if taken != 0 {
+            qp.released.0.receives.store(self.next, Ordering::Relaxed);
             qp.released.0.receive_places.store(self.places, Ordering::Release);
         }
         taken

@@ -5,10 +5,10 @@
 //! or of the other family). A refused transition changes nothing.
 
 use super::completion_queue::Side;
-use super::matching;
 use super::post::flushed;
 use super::queue_pair::{Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
 use super::wiring;
+use super::{matching, overrun};
 use crate::{Gid, GidKind};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -59,6 +59,13 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
         connect(&wiring, qp, &attributes);
     }
     Ok(())
+}
+
+/// The error state, entered from within.
+pub(crate) fn enter_error(qp: &Arc<SoftQp>) {
+    let to_error = sys::ibv_qp_attr { qp_state: state::IBV_QPS_ERR, ..Default::default() };
+    // From every state, so it cannot fail.
+    let _ = modify(qp, &to_error, sys::IBV_QP_STATE as c_int);
 }
 
 fn to_init(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -> Result<(), c_int> {
@@ -182,7 +189,7 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
         let slot = unsafe { &*qp.slots.at(counter) };
         // SAFETY: the queue pair is parted from its peer, so nobody matches with this slot, and the poller does not touch
         // it before the mark says done.
-        unsafe { slot.body.get().write(Body { done: flushed() }) };
+        unsafe { slot.body.get().write(Body { done: flushed(overrun::admit(&qp.receive_cq, qp)) }) };
         slot.mark.store(Slot::done(qp.slots.lap(counter)), Ordering::Release);
     }
     receive.consumed = receive.posted;
@@ -191,12 +198,14 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
 fn drop_sends(qp: &SoftQp, send: &mut SendQueue) {
     send.matched = send.posted;
     qp.completed.0.store(send.posted, Ordering::Release);
-    qp.send_cq.poll.lock().skip(qp, Side::Send, send.posted, send.posted_places);
+    qp.send_cq.skip(qp, Side::Send, send.posted, send.posted_places);
+    qp.released.0.sends.store(send.posted, Ordering::Relaxed);
     qp.released.0.send_places.store(send.posted_places, Ordering::Release);
 }
 
 fn drop_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
     receive.consumed = receive.posted;
-    qp.receive_cq.poll.lock().skip(qp, Side::Receive, receive.posted, receive.posted_places);
+    qp.receive_cq.skip(qp, Side::Receive, receive.posted, receive.posted_places);
+    qp.released.0.receives.store(receive.posted, Ordering::Relaxed);
     qp.released.0.receive_places.store(receive.posted_places, Ordering::Release);
 }

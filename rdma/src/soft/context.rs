@@ -6,20 +6,22 @@ use super::fork::Birth;
 use super::object::ContextObject;
 use super::post::{post_recv, post_send};
 use super::registry::{Kind, Object};
+use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicU32;
 use rdma_sys as sys;
 use std::sync::Arc;
 
 #[repr(C)]
 pub(crate) struct SoftContext {
-    pub(crate) abi: ContextObject,
+    /// In a cell, because layers between a program and its provider replace `ops`.
+    pub(crate) abi: UnsafeCell<ContextObject>,
     pub(crate) birth: Birth,
     pub(crate) device: Arc<SoftDevice>,
     /// How many objects were made from it.
     pub(crate) users: AtomicU32,
 }
 
-// SAFETY: the ABI prefix is never written after it was made; its device pointer is kept by the Arc beside it.
+// SAFETY: this crate never touches the ABI prefix after it was made; its device pointer is kept by the Arc beside it.
 unsafe impl Sync for SoftContext {}
 // SAFETY: nothing in it is bound to a thread.
 unsafe impl Send for SoftContext {}
@@ -47,7 +49,12 @@ impl SoftContext {
             async_fd: -1,
             num_comp_vectors: 1,
         };
-        Arc::new(SoftContext { abi: ContextObject::new(prefix), birth: Birth::now(), device, users: AtomicU32::new(0) })
+        Arc::new(SoftContext {
+            abi: UnsafeCell::new(ContextObject::new(prefix)),
+            birth: Birth::now(),
+            device,
+            users: AtomicU32::new(0),
+        })
     }
 
     /// The pointer that children carry in their ABI part.

@@ -5,7 +5,7 @@ use super::fork::Birth;
 use super::profile::Profile;
 use super::topology::{End, Topology};
 use super::wiring::Wiring;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Gid, Result};
 use core::fmt;
 use core::sync::atomic::{AtomicU16, Ordering};
 use std::sync::Arc;
@@ -127,6 +127,39 @@ impl Fabric {
     /// [`ErrorKind::UnknownDevice`] if there is no such cable.
     pub fn set_cable(&self, cable: usize, plugged: bool) -> Result<()> {
         self.0.wiring.set_cable(cable, plugged)
+    }
+}
+
+impl Fabric {
+    fn device(&self, end: End) -> Result<&Arc<SoftDevice>> {
+        self.0.hosts.get(end.host).and_then(|devices| devices.get(end.device)).ok_or_else(|| {
+            Error::new(ErrorKind::UnknownDevice, format!("there is no device {} on host {}", end.device, end.host))
+        })
+    }
+
+    /// Sets an entry of a device's GID table, as a change of the interface's addresses does: an IPv4 address that comes
+    /// late, sits at another index, changes or goes ([`Gid::ZERO`]). Connections that exist are not affected (nobody has
+    /// reported whether a Mac's are: inferred).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDevice`] if there is no such device, [`ErrorKind::InvalidArgument`] if the table (of 16
+    /// entries) has no such index.
+    pub fn set_gid(&self, end: End, index: usize, gid: Gid) -> Result<()> {
+        match self.device(end)?.gids().get_mut(index) {
+            Some(entry) => *entry = gid,
+            None => return Err(Error::argument(format!("a GID table has 16 entries, no {index}"))),
+        }
+        Ok(())
+    }
+
+    /// The entries of a device's GID table.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDevice`] if there is no such device.
+    pub fn gids(&self, end: End) -> Result<Vec<Gid>> {
+        Ok(self.device(end)?.gids().to_vec())
     }
 }
 

@@ -5,7 +5,8 @@
 //! both must post the same number of frames, otherwise the receive fails; the statuses are ADU's and SQCU's reports).
 //! Each send and each receive is used once, in order.
 
-use super::queue_pair::{Body, Done, INLINE, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::overrun;
+use super::queue_pair::{Body, Done, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
 use core::ptr;
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
@@ -21,6 +22,8 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
             match &send.peer {
                 // Nobody is there: the frames leave the host and are lost, which the sender cannot tell.
                 None => {}
+                // Its error state is only a matter of time: see overrun.rs.
+                Some(peer) if overrun::is_failing(peer) => {}
                 Some(peer) => {
                     let slot = peer.slots.at(send.next_slot);
                     // SAFETY: the slot exists for the life of the ring, which `peer` keeps.
@@ -37,6 +40,9 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                     }
                 }
             }
+        }
+        if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
+            record.lost = true;
         }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
@@ -96,6 +102,9 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
             // overlap if one process plays both hosts, hence `copy`.
             unsafe { ptr::copy(source, target, length) };
         }
+    }
+    if !overrun::admit(&peer.receive_cq, peer) {
+        done.status = LOST;
     }
     // SAFETY: the slot is the matcher's until the store below.
     unsafe { slot.body.get().write(Body { done }) };

@@ -24,6 +24,7 @@ mod fork;
 mod hosts;
 mod matching;
 mod object;
+mod overrun;
 mod post;
 mod profile;
 mod protection_domain;

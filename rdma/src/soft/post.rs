@@ -1,8 +1,10 @@
 //! `ibv_post_send` and `ibv_post_recv` of the software device, reached through `context->ops`.
 
-use super::matching;
 use super::profile::{Profile, ReturnStyle};
-use super::queue_pair::{Body, Done, INLINE, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp};
+use super::queue_pair::{
+    Body, Done, INLINE, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp,
+};
+use super::{matching, overrun};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -51,6 +53,9 @@ pub(crate) unsafe extern "C" fn post_send(
     let Some(qp) = (unsafe { qp.cast::<SoftQp>().as_ref() }) else { return libc::EINVAL };
     if !qp.birth.is_here() {
         return libc::EPERM;
+    }
+    if overrun::is_failing(qp) {
+        overrun::fail(qp);
     }
     let mut send = qp.send.0.lock();
     let mut result = 0;
@@ -106,9 +111,17 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
             _ => return Err(libc::EFAULT),
         }
     }
-    let released = qp.released.0.send_places.load(Ordering::Acquire);
-    if send.posted_places - released + u64::from(places) > u64::from(send.depth) {
-        return Err(libc::ENOMEM);
+    if send.posted_places - send.returned_places + u64::from(places) > u64::from(send.depth) {
+        send.returned_places = qp.released.0.send_places.load(Ordering::Acquire);
+        if send.posted_places - send.returned_places + u64::from(places) > u64::from(send.depth) {
+            return Err(libc::ENOMEM);
+        }
+    }
+    if send.posted - send.returned >= qp.send_cq.fill.share() {
+        send.returned = qp.released.0.sends.load(Ordering::Relaxed);
+        if send.posted - send.returned >= qp.send_cq.fill.share() {
+            overrun::watch(&qp.send_cq);
+        }
     }
     let record = SendRecord {
         wr_id: request.wr_id,
@@ -118,6 +131,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         places,
         status: outcome.0,
         signaled: qp.signal_all || flags & sys::IBV_SEND_SIGNALED != 0,
+        lost: false,
     };
     // SAFETY: the cell's last use is over: the ring has at least `depth` cells, each request takes a place at least, and
     // the check above (with acquire) says that the poller is done with all but `depth` places. We hold the send latch.
@@ -149,6 +163,9 @@ pub(crate) unsafe extern "C" fn post_recv(
     let Some(qp) = (unsafe { qp.cast::<SoftQp>().as_ref() }) else { return libc::EINVAL };
     if !qp.birth.is_here() {
         return libc::EPERM;
+    }
+    if overrun::is_failing(qp) {
+        overrun::fail(qp);
     }
     let mut receive = qp.receive.0.lock();
     let mut result = 0;
@@ -195,9 +212,17 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
             _ => return Err(libc::EFAULT),
         }
     }
-    let released = qp.released.0.receive_places.load(Ordering::Acquire);
-    if receive.posted_places - released + u64::from(places) > u64::from(receive.depth) {
-        return Err(libc::ENOMEM);
+    if receive.posted_places - receive.returned_places + u64::from(places) > u64::from(receive.depth) {
+        receive.returned_places = qp.released.0.receive_places.load(Ordering::Acquire);
+        if receive.posted_places - receive.returned_places + u64::from(places) > u64::from(receive.depth) {
+            return Err(libc::ENOMEM);
+        }
+    }
+    if receive.posted - receive.returned >= qp.receive_cq.fill.share() {
+        receive.returned = qp.released.0.receives.load(Ordering::Relaxed);
+        if receive.posted - receive.returned >= qp.receive_cq.fill.share() {
+            overrun::watch(&qp.receive_cq);
+        }
     }
     let record = ReceiveRecord { wr_id: request.wr_id, address: sge.addr, key: sge.lkey, places };
     let counter = receive.posted;
@@ -208,7 +233,7 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
     let lap = qp.slots.lap(counter);
     let (body, mark) = if receive.state == state::IBV_QPS_ERR {
         receive.consumed = counter + 1;
-        (Body { done: flushed() }, Slot::done(lap))
+        (Body { done: flushed(overrun::admit(&qp.receive_cq, qp)) }, Slot::done(lap))
     } else {
         let posted = Posted {
             address: [sge.addr as u32, (sge.addr >> 32) as u32],
@@ -228,7 +253,8 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
     Ok(())
 }
 
-/// What is left of a receive that was flushed.
-pub(crate) fn flushed() -> Done {
-    Done { status: status::IBV_WC_WR_FLUSH_ERR.0 as u16, inline: 0, length: 0, immediate: 0, payload: [0; INLINE] }
+/// What is left of a receive that was flushed, if there is room for its completion.
+pub(crate) fn flushed(room: bool) -> Done {
+    let outcome = if room { status::IBV_WC_WR_FLUSH_ERR.0 as u16 } else { LOST };
+    Done { status: outcome, inline: 0, length: 0, immediate: 0, payload: [0; INLINE] }
 }

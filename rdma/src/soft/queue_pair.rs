@@ -55,6 +55,8 @@ pub(crate) struct SoftQp {
     pub(crate) released: Apart<Released>,
     /// A hint for this side's poller: a send waits for a receive.
     pub(crate) waits: Apart<AtomicBool>,
+    /// A completion was lost: the queue pair is to go to the error state (overrun.rs).
+    pub(crate) failing: Apart<AtomicBool>,
     /// A hint for this side's poster and poller: one of the peer's sends waits for a receive of ours.
     pub(crate) awaited: Apart<AtomicBool>,
 }
@@ -75,7 +77,9 @@ unsafe impl Object for SoftQp {
 #[derive(Default)]
 pub(crate) struct Released {
     pub(crate) send_places: AtomicU64,
+    pub(crate) sends: AtomicU64,
     pub(crate) receive_places: AtomicU64,
+    pub(crate) receives: AtomicU64,
 }
 
 /// A queue pair's attributes, as they were last set.
@@ -99,6 +103,9 @@ pub(crate) struct SendQueue {
     pub(crate) depth: u32,
     pub(crate) posted: u64,
     pub(crate) posted_places: u64,
+    /// What was given back, as far as the poster has looked.
+    pub(crate) returned: u64,
+    pub(crate) returned_places: u64,
     /// How many have been matched, lost or flushed: `completed` without the atomic.
     pub(crate) matched: u64,
     /// The peer's next receive: a counter of its slots. Valid while there is a peer.
@@ -113,6 +120,9 @@ pub(crate) struct ReceiveQueue {
     pub(crate) depth: u32,
     pub(crate) posted: u64,
     pub(crate) posted_places: u64,
+    /// What was given back, as far as the poster has looked.
+    pub(crate) returned: u64,
+    pub(crate) returned_places: u64,
     /// The first receive that no send has taken. Kept by the peer (`next_slot`) while there is one.
     pub(crate) consumed: u64,
 }
@@ -127,6 +137,8 @@ pub(crate) struct SendRecord {
     pub(crate) places: u32,
     pub(crate) status: u32,
     pub(crate) signaled: bool,
+    /// The completion queue had no room for it.
+    pub(crate) lost: bool,
 }
 
 /// A posted receive, for its owner's eyes.
@@ -181,6 +193,9 @@ pub(crate) struct Done {
     pub(crate) immediate: u32,
     pub(crate) payload: [u8; INLINE],
 }
+
+/// The `status` of a receive whose completion was lost: the completion queue had no room for it.
+pub(crate) const LOST: u16 = u16::MAX;
 
 impl Slot {
     pub(crate) fn empty() -> Self {

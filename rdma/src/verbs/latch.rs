@@ -49,7 +49,11 @@ impl<T> Latch<T> {
     /// Takes the latch if it is free.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
-        (!self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire)).then_some(Held { latch: self })
+        if self.held.load(Ordering::Relaxed) || self.held.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // Made only now: a `Held` that was made too early would let go, when dropped, of what somebody else holds.
+        Some(Held { latch: self })
     }
 }
 
@@ -115,6 +119,7 @@ mod tests {
         let latch = Latch::new(());
         let held = latch.lock();
         assert!(latch.try_lock().is_none());
+        assert!(latch.try_lock().is_none(), "a refusal changes nothing");
         drop(held);
         assert!(latch.try_lock().is_some());
     }

@@ -11,6 +11,7 @@
 //! * Post, poll and teardown of one completion queue exclude one another where the device asks for it ([`queue`]).
 #![allow(unsafe_code)]
 
+pub(crate) mod batch;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod domain;

@@ -34,7 +34,7 @@ impl RawQueuePair {
         token: u64,
     ) -> Result<(), Rejected<M>> {
         let extent = memory.extent();
-        let depth = match self.admit(&extent, start, length, false) {
+        let depth = match self.admit(&extent, start, length, false, (0, 0)) {
             Ok(depth) => depth,
             Err(error) => return Err(Rejected { error, memory: Some(memory) }),
         };
@@ -73,7 +73,7 @@ impl RawQueuePair {
         kind: SendKind,
     ) -> Result<(), Rejected<M>> {
         let extent = memory.extent();
-        let depth = match self.admit(&extent, start, length, true) {
+        let depth = match self.admit(&extent, start, length, true, (0, 0)) {
             Ok(depth) => depth,
             Err(error) => return Err(Rejected { error, memory: Some(memory) }),
         };
@@ -84,18 +84,9 @@ impl RawQueuePair {
         // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
         unsafe { self.slots.send.fill(slot, generation, posted) };
         let mut sge = sys::ibv_sge { addr: extent.address + start as u64, length, lkey: extent.key };
-        let mut request = sys::ibv_send_wr {
-            wr_id: request_id(self.send.base, slot, generation),
-            sg_list: &raw mut sge,
-            num_sge: 1,
-            opcode: match kind.immediate {
-                None => sys::ibv_wr_opcode::IBV_WR_SEND,
-                Some(_) => sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM,
-            },
-            send_flags: if signaled { sys::IBV_SEND_SIGNALED } else { 0 },
-            imm_data: kind.immediate.map_or(0, u32::to_be),
-            ..Default::default()
-        };
+        let mut request = send_request(kind, signaled);
+        request.wr_id = request_id(self.send.base, slot, generation);
+        request.sg_list = &raw mut sge;
         let mut bad = null_mut();
         let held = self.serialised.then(|| self.queues[0].lock());
         // SAFETY: a live queue pair; a chain of one request over memory that is registered (the span in the slot keeps the
@@ -110,9 +101,17 @@ impl RawQueuePair {
         Ok(())
     }
 
-    /// Checks a request before anything is touched. Returns the depth that it takes.
+    /// Checks a request before anything is touched. Returns the depth that it takes. `ahead` are requests and depth that are
+    /// spoken for by a batch.
     #[inline]
-    fn admit(&mut self, extent: &Extent, start: usize, length: u32, send: bool) -> Result<u16> {
+    pub(crate) fn admit(
+        &mut self,
+        extent: &Extent,
+        start: usize,
+        length: u32,
+        send: bool,
+        ahead: (u32, u32),
+    ) -> Result<u16> {
         if self.slots.is_poisoned() {
             return Err(self.about(Error::new(ErrorKind::Poisoned, "").with_hint("close it, which returns its memory")));
         }
@@ -127,7 +126,7 @@ impl RawQueuePair {
         let depth = rules.depth_of(length);
         let (poster, lane) =
             if send { (&mut self.send, &self.slots.send) } else { (&mut self.receive, &self.slots.receive) };
-        if poster.admits(depth, lane) { Ok(depth) } else { Err(self.full(depth, send)) }
+        if poster.admits(depth, ahead, lane) { Ok(depth) } else { Err(self.full(depth, send)) }
     }
 
     #[cold]
@@ -192,22 +191,42 @@ impl RawQueuePair {
     }
 }
 
+/// A send of one element, without its id and element.
+#[inline]
+pub(super) fn send_request(kind: SendKind, signaled: bool) -> sys::ibv_send_wr {
+    sys::ibv_send_wr {
+        num_sge: 1,
+        opcode: match kind.immediate {
+            None => sys::ibv_wr_opcode::IBV_WR_SEND,
+            Some(_) => sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM,
+        },
+        send_flags: if signaled { sys::IBV_SEND_SIGNALED } else { 0 },
+        imm_data: kind.immediate.map_or(0, u32::to_be),
+        ..Default::default()
+    }
+}
+
 impl Poster {
     /// Whether a request of this depth has room.
     #[inline]
-    fn admits(&mut self, depth: u16, lane: &Lane) -> bool {
-        if self.taken - self.returned + u64::from(depth) > u64::from(self.depth) {
+    fn admits(&mut self, depth: u16, (requests, places): (u32, u32), lane: &Lane) -> bool {
+        let wanted = u64::from(places) + u64::from(depth);
+        if self.taken - self.returned + wanted > u64::from(self.depth) {
             self.returned = lane.returned();
-            if self.taken - self.returned + u64::from(depth) > u64::from(self.depth) {
+            if self.taken - self.returned + wanted > u64::from(self.depth) {
                 return false;
             }
         }
-        lane.is_free(self.next)
+        let mut slot = self.next + requests;
+        if slot >= lane.capacity() {
+            slot -= lane.capacity();
+        }
+        requests < lane.capacity() && lane.is_free(slot)
     }
 
     /// Counts a request that was posted.
     #[inline]
-    fn advance(&mut self, depth: u16, lane: &Lane) {
+    pub(super) fn advance(&mut self, depth: u16, lane: &Lane) {
         self.taken += u64::from(depth);
         self.generation = self.generation.wrapping_add(1);
         self.next += 1;
@@ -218,13 +237,13 @@ impl Poster {
 
     /// Whether a send must be signaled, because otherwise requests or depth could run out before any completion comes.
     #[inline]
-    fn must_signal(&self, depth: u16, lane: &Lane) -> bool {
+    pub(super) fn must_signal(&self, depth: u16, lane: &Lane) -> bool {
         u32::from(self.run) + 1 >= lane.capacity().div_ceil(2).min(u32::from(u16::MAX))
             || self.run_depth + u32::from(depth) >= self.depth.div_ceil(2)
     }
 
     #[inline]
-    fn count_run(&mut self, signaled: bool, depth: u16) {
+    pub(super) fn count_run(&mut self, signaled: bool, depth: u16) {
         if signaled {
             (self.run, self.run_depth) = (0, 0);
         } else {

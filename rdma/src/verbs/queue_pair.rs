@@ -38,7 +38,7 @@ pub(crate) struct RawQueuePair {
 unsafe impl Send for RawQueuePair {}
 
 /// The poster's account of one direction.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Poster {
     /// The slot of the next request.
     pub(super) next: u32,
@@ -151,6 +151,11 @@ impl RawQueuePair {
 
     pub(crate) fn requests(&self) -> (u32, u32) {
         (self.slots.send.capacity(), self.slots.receive.capacity())
+    }
+
+    /// How many sends have been posted, modulo 2³².
+    pub(crate) fn sends(&self) -> u32 {
+        self.send.generation
     }
 
     pub(crate) fn is_poisoned(&self) -> bool {

@@ -4,6 +4,9 @@ use super::{domain, here, hold, let_go, number, pointer};
 use crate::soft::fence;
 use crate::soft::protection_domain::SoftMr;
 use crate::soft::registry;
+#[cfg(target_os = "linux")]
+use crate::verbs::pages::Pages;
+use crate::verbs::pages::host_page;
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr;
 use rdma_sys as sys;
@@ -77,22 +80,11 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
 /// Brings the range into memory, as registering with a real device does, and finds out whether it can be used: EFAULT if
 /// part of it is not mapped, or not writable although it is to be written.
 fn make_present(address: *mut c_void, length: usize, write: bool) -> Result<(), c_int> {
-    // SAFETY: sysconf has no preconditions.
-    let host_page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let host_page = host_page();
     let length = length.checked_next_multiple_of(host_page).ok_or(libc::EINVAL)?;
     #[cfg(target_os = "linux")]
-    {
-        let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
-        // SAFETY: populating changes no contents; a range that is not all mapped is refused by the kernel.
-        if unsafe { libc::madvise(address, length, advice) } == 0 {
-            return Ok(());
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
-            // Older than Linux 5.14, or memory that cannot be populated: only ask whether it is mapped.
-            Some(libc::EINVAL) => {}
-            Some(libc::EAGAIN | libc::EHWPOISON) => return Err(libc::ENOMEM),
-            _ => return Err(libc::EFAULT),
-        }
+    if let Some(result) = populate(address, length, write) {
+        return result;
     }
     let _ = write;
     // One byte of answer a page, in pieces, so that a large region needs no large answer.
@@ -108,6 +100,31 @@ fn make_present(address: *mut c_void, length: usize, write: bool) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// `madvise(MADV_POPULATE_…)`, or `None` where the kernel (before Linux 5.14) does not know it.
+#[cfg(target_os = "linux")]
+fn populate(address: *mut c_void, length: usize, write: bool) -> Option<Result<(), c_int>> {
+    static KNOWN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    // SAFETY: populating changes no contents; a range that is not mapped, or not so, is refused by the kernel.
+    let advise = |address, length, advice| unsafe { libc::madvise(address, length, advice) } == 0;
+    let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
+    if advise(address, length, advice) {
+        return Some(Ok(()));
+    }
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    match errno {
+        // Either the advice is unknown, or the mapping does not permit the access: a page that does tells which.
+        Some(libc::EINVAL) => {
+            let known = *KNOWN.get_or_init(|| match Pages::map(1, host_page(), None) {
+                Ok(page) => advise(page.base().as_ptr().cast(), page.length(), libc::MADV_POPULATE_READ),
+                Err(_) => false,
+            });
+            known.then_some(Err(libc::EFAULT))
+        }
+        Some(libc::EAGAIN | libc::EHWPOISON) => Some(Err(libc::ENOMEM)),
+        _ => Some(Err(libc::EFAULT)),
+    }
 }
 
 pub(super) unsafe extern "C" fn dereg_mr(mr: *mut sys::ibv_mr) -> c_int {

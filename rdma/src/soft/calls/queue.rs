@@ -5,6 +5,7 @@ use crate::soft::completion_queue::{Side, SoftCq, Sources};
 use crate::soft::connection;
 use crate::soft::fork::Birth;
 use crate::soft::object::{CqObject, QpObject};
+use crate::soft::overrun::{self, Fill};
 use crate::soft::queue_pair::{Apart, Attributes, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
 use crate::soft::registry;
 use crate::soft::ring::Ring;
@@ -42,6 +43,7 @@ pub(super) unsafe extern "C" fn create_cq(
             birth: Birth::now(),
             context,
             users: AtomicU32::new(0),
+            fill: Fill::default(),
             poll: Latch::new(Sources::default()),
         })))
     }))
@@ -131,6 +133,8 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             depth: send_depth,
             posted: 0,
             posted_places: 0,
+            returned: 0,
+            returned_places: 0,
             matched: 0,
             next_slot: 0,
         })),
@@ -141,11 +145,14 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             depth: receive_depth,
             posted: 0,
             posted_places: 0,
+            returned: 0,
+            returned_places: 0,
             consumed: 0,
         })),
         completed: Apart(AtomicU64::new(0)),
         released: Apart(Released::default()),
         waits: Apart(AtomicBool::new(false)),
+        failing: Apart(AtomicBool::new(false)),
         awaited: Apart(AtomicBool::new(false)),
         device,
         domain,
@@ -154,8 +161,8 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
     });
     qp.device.enter(&qp);
     // Sends first: a message's own completion is seen before the answer to it.
-    qp.send_cq.poll.lock().attach(&qp, Side::Send);
-    qp.receive_cq.poll.lock().attach(&qp, Side::Receive);
+    qp.send_cq.attach(&qp, Side::Send);
+    qp.receive_cq.attach(&qp, Side::Receive);
     Ok(registry::publish(qp))
 }
 
@@ -183,6 +190,7 @@ pub(super) unsafe extern "C" fn query_qp(
         if attributes.is_null() || init.is_null() {
             return Err(libc::EINVAL);
         }
+        overrun::fail_now(&qp);
         let known = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = known.state;
         let answer = sys::ibv_qp_attr { qp_state: state, cur_qp_state: state, cap: known.init.cap, ..known.set };
@@ -206,8 +214,8 @@ pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
             connection::part(&wiring, &qp, IBV_QPS_RESET);
         }
         // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again.
-        qp.send_cq.poll.lock().detach(&qp);
-        qp.receive_cq.poll.lock().detach(&qp);
+        qp.send_cq.detach(&qp);
+        qp.receive_cq.detach(&qp);
         qp.device.queue_pairs.give_back();
         let_go(&qp.send_cq.users);
         let_go(&qp.receive_cq.users);

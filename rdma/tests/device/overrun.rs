@@ -1,0 +1,122 @@
+//! More completions than the completion queue holds: as on classic verbs the one too many is lost, and its queue pair goes
+//! to the error state. Inferred for Thunderbolt.
+#![allow(unsafe_code)]
+
+use crate::support::raw::{Host, Memory};
+use rdma::soft::Fabric;
+use rdma_sys::{self as sys, ibv_qp_state as state, ibv_wc_status as status};
+use std::ptr::null_mut;
+
+struct Small {
+    a: Host,
+    b: Host,
+    qp_a: *mut sys::ibv_qp,
+    qp_b: *mut sys::ibv_qp,
+    cq_b: *mut sys::ibv_cq,
+    mem_a: Memory,
+    mem_b: Memory,
+}
+
+/// The receiver's queue pair completes into a queue of `capacity` of its own.
+fn small(capacity: i32) -> Small {
+    let fabric = Fabric::mesh(2).unwrap();
+    let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
+    let (mem_a, mem_b) = (a.memory(1 << 16), b.memory(1 << 16));
+    // SAFETY: an open context.
+    let cq_b = unsafe { (b.verbs.create_cq)(b.context, capacity, null_mut(), null_mut(), 0) };
+    let qp_a = a.queue_pair(1023);
+    let mut init = sys::ibv_qp_init_attr { send_cq: cq_b, recv_cq: cq_b, ..b.init_attr(1023) };
+    // SAFETY: live objects.
+    let qp_b = unsafe { (b.verbs.create_qp)(b.pd, &mut init) };
+    a.connect(qp_a, &b, qp_b);
+    b.connect(qp_b, &a, qp_a);
+    Small { a, b, qp_a, qp_b, cq_b, mem_a, mem_b }
+}
+
+impl Small {
+    fn poll_b(&self) -> Vec<sys::ibv_wc> {
+        let mut wc = [sys::ibv_wc::default(); 64];
+        // SAFETY: a live queue, and room for 64.
+        let count = unsafe { sys::ibv_poll_cq(self.cq_b, 64, wc.as_mut_ptr()) };
+        wc[..count as usize].to_vec()
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // SAFETY: live objects, each destroyed once.
+        unsafe {
+            (self.b.verbs.destroy_qp)(self.qp_b);
+            (self.b.verbs.destroy_cq)(self.cq_b);
+        }
+    }
+}
+
+#[test]
+fn one_entry_and_three_hundred_messages() {
+    let small = small(1);
+    for id in 0..300 {
+        assert_eq!(small.b.post_recv(small.qp_b, id, small.mem_b.sge(0, 64)), 0);
+    }
+    for id in 0..300 {
+        assert_eq!(small.a.post_send(small.qp_a, id, small.mem_a.sge(0, 64)), 0);
+    }
+    let received = small.poll_b();
+    assert_eq!(received.len(), 1, "the others are lost");
+    assert_eq!((received[0].wr_id, received[0].status), (0, status::IBV_WC_SUCCESS));
+    assert_eq!(small.b.state(small.qp_b), state::IBV_QPS_ERR);
+    // The sender has sent, and knows nothing.
+    let sent = small.a.wait(300);
+    assert!(sent.iter().all(|wc| wc.status == status::IBV_WC_SUCCESS));
+    assert_eq!(small.a.state(small.qp_a), state::IBV_QPS_RTS);
+}
+
+/// As long as somebody polls in time, nothing overflows, however small the queue.
+#[test]
+fn a_small_queue_that_is_polled_loses_nothing() {
+    let small = small(2);
+    for id in 0..2000 {
+        assert_eq!(small.b.post_recv(small.qp_b, id, small.mem_b.sge(0, 64)), 0);
+        assert_eq!(small.a.post_send(small.qp_a, id, small.mem_a.sge(0, 64)), 0);
+        small.a.wait(1);
+        if id % 2 == 1 {
+            let received: Vec<_> = small.poll_b().iter().map(|wc| wc.wr_id).collect();
+            assert_eq!(received, [id - 1, id]);
+        }
+    }
+    assert_eq!(small.b.state(small.qp_b), state::IBV_QPS_RTS);
+}
+
+/// TN3205 puts 4,095 + 4,095 frames on a queue of 4,096 entries: frames are not completions.
+#[test]
+fn deep_queues_on_one_completion_queue_are_no_overflow() {
+    let two = crate::support::raw::two_with(Fabric::mesh(2).unwrap(), 4095, 1 << 20);
+    for _ in 0..3 {
+        for id in 0..255 {
+            assert_eq!(two.b.post_recv(two.qp_b, id, two.mem_b.sge(0, 1 << 16)), 0);
+            assert_eq!(two.a.post_send(two.qp_a, id, two.mem_a.sge(0, 1 << 16)), 0);
+        }
+        two.a.wait(255);
+        two.b.wait(255);
+    }
+}
+
+/// A queue pair that was emptied by RESET leaves its room behind.
+#[test]
+fn reset_gives_the_room_back() {
+    let small = small(4);
+    for round in 0..20 {
+        for id in 0..3 {
+            assert_eq!(small.b.post_recv(small.qp_b, id, small.mem_b.sge(0, 64)), 0);
+            assert_eq!(small.a.post_send(small.qp_a, id, small.mem_a.sge(0, 64)), 0);
+        }
+        small.a.wait(3);
+        let to_reset = sys::ibv_qp_attr { qp_state: state::IBV_QPS_RESET, ..Default::default() };
+        assert_eq!(small.b.modify(small.qp_b, to_reset, sys::QpAttrMask::STATE), 0);
+        assert_eq!(small.a.modify(small.qp_a, to_reset, sys::QpAttrMask::STATE), 0);
+        assert!(small.poll_b().is_empty(), "{round}");
+        small.a.connect(small.qp_a, &small.b, small.qp_b);
+        small.b.connect(small.qp_b, &small.a, small.qp_a);
+    }
+    assert_eq!(small.b.state(small.qp_b), state::IBV_QPS_RTS);
+}

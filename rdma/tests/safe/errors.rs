@@ -1,0 +1,84 @@
+//! The three ways in which there is nothing to talk to, and what is said of each.
+
+use crate::support::pair::fabric;
+use rdma::soft::{Fabric, Topology};
+use rdma::{ErrorKind, Provider};
+use std::time::Duration;
+
+/// A provider whose library lists no device at all.
+fn no_devices() -> Provider {
+    let mut topology = Topology::new();
+    topology.host(0).unwrap();
+    let fabric = Fabric::new(topology, Default::default());
+    Provider::soft(&fabric.host(0).unwrap()).unwrap()
+}
+
+/// "No library", "no devices" and "port down" are three results (jundot/omlx issue 3037: a Mac with Thunderbolt 4 lists
+/// nothing for ever, however often RDMA is enabled).
+#[test]
+fn no_devices_and_a_port_that_is_down_are_told_apart() {
+    let none = no_devices();
+    assert!(none.devices().unwrap().is_empty());
+    for error in [none.device("rdma_en2").unwrap_err(), none.first_active().unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NoDevices);
+        assert!(!error.is_retryable());
+    }
+    let fabric = fabric();
+    fabric.set_host(1, false).unwrap();
+    let down = Provider::soft(&fabric.host(0).unwrap()).unwrap();
+    let error = down.first_active().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PortDown);
+    assert!(error.to_string().contains("rdma_en2"), "{error}");
+    let context = down.device("rdma_en2").unwrap().open().unwrap();
+    assert_eq!(context.protection_domain().unwrap_err().kind(), ErrorKind::PortDown);
+}
+
+#[test]
+fn an_unknown_device_is_answered_with_those_there_are() {
+    let fabric = Fabric::mesh(4).unwrap();
+    let provider = Provider::soft(&fabric.host(2).unwrap()).unwrap();
+    let error = provider.device("rdma_en9").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownDevice);
+    assert_eq!(error.to_string(), "there is no device rdma_en9: there is rdma_en2, rdma_en3, rdma_en5");
+    assert_eq!(fabric.host(4).unwrap_err().kind(), ErrorKind::UnknownDevice);
+}
+
+#[test]
+fn a_wait_ends_and_gives_nothing_up() {
+    let [mut a, mut b] = crate::support::pair::pair();
+    b.post_recv(64, 1);
+    let error = b.completions.wait(Duration::from_millis(20)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(b.completions.wait(Duration::ZERO).is_err());
+    // The late message lands in the buffer that is still there, and nowhere else.
+    a.post_send(b"late", 2);
+    assert_eq!(b.success().bytes(), b"late");
+    let error = b.completions.wait_for(3, Duration::from_millis(10), |_| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn everything_can_be_shown() {
+    let fabric = fabric();
+    let provider = Provider::soft(&fabric.host(0).unwrap()).unwrap();
+    let device = provider.first_active().unwrap();
+    let context = device.open().unwrap();
+    let [a, _b] = crate::support::pair::pair();
+    let shown = [
+        format!("{fabric:?}"),
+        format!("{provider:?}"),
+        format!("{device:?}"),
+        format!("{context:?}"),
+        format!("{:?}", context.port(1).unwrap()),
+        format!("{:?}", a.domain),
+        format!("{:?}", a.region),
+        format!("{:?}", a.region.buffer(1).unwrap()),
+        format!("{:?}", a.completions),
+        format!("{:?}", a.queue_pair),
+        format!("{:?}", a.domain.queue_pair(&a.completions)),
+        format!("{:?}", a.domain.queue_pair(&a.completions).requests(1).build().unwrap()),
+    ];
+    assert!(shown.iter().all(|text| text.len() > 5), "{shown:?}");
+    assert_eq!(device.transport().to_string(), "Thunderbolt (100)");
+    assert_eq!(device.guid().unwrap(), context.attributes().node_guid());
+}
