@@ -1,19 +1,19 @@
 //! Both ends in this process: two hosts of a software fabric, each on a thread of its own.
 
-use crate::measure::{Choice, Clock, Cores, Line, Measured, Opened, Patience, Plan, Stop, call, serve};
+use crate::measure::{Audience, Choice, Clock, Cores, Line, Opened, Patience, Plan, Stop, call, serve};
 use rdma::Provider;
 use rdma::soft::Fabric;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 
-/// Measures, and hands each result to `each`.
+/// Measures.
 pub(crate) fn run(
     plan: &Plan,
     patience: &Patience,
     cores: Option<Cores>,
     clock: &Clock,
-    each: impl FnMut(Measured) -> Result<(), Stop> + Send,
+    audience: &mut (impl Audience + Send),
 ) -> Result<(), Stop> {
     let fabric = Fabric::mesh(2)?;
     let open = |host| Opened::open(&Provider::soft(&fabric.host(host)?)?, &Choice::default(), plan);
@@ -31,7 +31,7 @@ pub(crate) fn run(
         let client = thread::Builder::new().name("client".to_owned()).spawn_scoped(scope, || {
             pin(0);
             let mut end = client.connect(near, plan, patience)?;
-            call(&mut end, plan, Some(&line), clock, each)?;
+            call(&mut end, plan, Some(&line), clock, audience)?;
             end.finish()
         });
         let outcomes = [client, server].map(|thread| match thread?.join() {

@@ -74,14 +74,12 @@ fn run(arguments: &Arguments) -> Result<(), Stop> {
         let opened = open()?;
         let ends = format!("{} to {address}", opened.about());
         let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, None, &clock));
-        report.begin()?;
-        remote::client(opened, address, &plan, &patience, &clock, |measured| report.add(measured))?;
+        remote::client(opened, address, &plan, &patience, &clock, &mut report)?;
         return report.end();
     }
     let (ends, cores) = ("Two hosts of a software fabric in this process".to_owned(), Cores::find());
     let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, Some(cores), &clock));
-    report.begin()?;
-    local::run(&plan, &patience, cores, &clock, |measured| report.add(measured))?;
+    local::run(&plan, &patience, cores, &clock, &mut report)?;
     report.end()
 }
 

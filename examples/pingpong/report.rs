@@ -1,7 +1,7 @@
 //! What is printed.
 
 use crate::arguments::Arguments;
-use crate::measure::{Bandwidth, Clock, Cores, Latency, Measured, Mode, Sorted, Stop};
+use crate::measure::{Audience, Bandwidth, Clock, Cores, Latency, Measured, Mode, Sorted, Stop};
 use serde::Serialize;
 use std::io::Write;
 
@@ -27,6 +27,8 @@ pub(crate) struct Run {
     cores: Option<[usize; 2]>,
     /// What reading the clock costs, in nanoseconds.
     clock_nsec: f64,
+    /// Whether the compiler optimised.
+    optimised: bool,
     results: Vec<Row>,
 }
 
@@ -35,7 +37,8 @@ impl Run {
     pub(crate) fn new(mode: Mode, ends: String, cores: Option<Option<Cores>>, clock: &Clock) -> Self {
         let local = cores.is_some();
         let cores = cores.flatten().map(|Cores(cores)| cores);
-        Run { mode, ends, local, cores, clock_nsec: clock.cost(), results: Vec::new() }
+        let (clock_nsec, optimised) = (clock.cost(), !cfg!(debug_assertions));
+        Run { mode, ends, local, cores, clock_nsec, optimised, results: Vec::new() }
     }
 }
 
@@ -101,20 +104,39 @@ impl<W: Write> Report<W> {
         Report { out, run, json: arguments.json, histogram: arguments.histogram }
     }
 
-    /// What comes before the results.
-    pub(crate) fn begin(&mut self) -> Result<(), Stop> {
+    /// What comes after the results.
+    pub(crate) fn end(mut self) -> Result<(), Stop> {
+        if self.json {
+            serde_json::to_writer_pretty(&mut self.out, &self.run).map_err(std::io::Error::from)?;
+            writeln!(self.out)?;
+        } else {
+            writeln!(self.out, "{RULE}")?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+impl<W: Write> Audience for Report<W> {
+    fn begin(&mut self) -> Result<(), Stop> {
         if self.json {
             return Ok(());
         }
         let out = &mut self.out;
-        let Run { mode, ends, local, cores, clock_nsec, .. } = &self.run;
+        let Run { mode, ends, local, cores, clock_nsec, optimised, .. } = &self.run;
         let cores = match cores {
             Some([one, other]) => format!(", bound to cores {one} and {other}"),
             None if *local => ", not bound to cores".to_owned(),
             None => String::new(),
         };
         writeln!(out, "{RULE}\n {ends}{cores}; a reading of the clock costs {clock_nsec:.1} nsec")?;
-        writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.\n{RULE}")?;
+        writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.")?;
+        if !optimised {
+            writeln!(
+                out,
+                " This program was built without optimisation: `cargo run --release` measures the real thing."
+            )?;
+        }
+        writeln!(out, "{RULE}")?;
         match mode {
             Mode::Latency if *local => writeln!(out, "{LATENCY}   floor[usec]   ratio")?,
             Mode::Latency => writeln!(out, "{LATENCY}")?,
@@ -123,7 +145,7 @@ impl<W: Write> Report<W> {
         Ok(out.flush()?)
     }
 
-    pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Stop> {
+    fn add(&mut self, measured: Measured) -> Result<(), Stop> {
         let row = match measured {
             Measured::Latency(latency) => Row::Latency(LatencyRow::new(&latency, self.histogram)),
             Measured::Bandwidth(bandwidth) => Row::Bandwidth(BandwidthRow::new(bandwidth)),
@@ -138,38 +160,32 @@ impl<W: Write> Report<W> {
         self.run.results.push(row);
         Ok(())
     }
+}
 
-    /// What comes after the results.
-    pub(crate) fn end(mut self) -> Result<(), Stop> {
-        if self.json {
-            serde_json::to_writer_pretty(&mut self.out, &self.run).map_err(std::io::Error::from)?;
-            writeln!(self.out)?;
-        } else {
-            writeln!(self.out, "{RULE}")?;
-        }
-        Ok(self.out.flush()?)
-    }
+/// Nanoseconds in microseconds, to a ten-thousandth.
+fn microseconds(nanoseconds: f64) -> f64 {
+    (nanoseconds * 10.0).round() / 1e4
 }
 
 impl LatencyRow {
     fn new(latency: &Latency, histogram: bool) -> Self {
         let Latency { size, samples, floors, ratios } = latency;
         let floor = (!floors.samples().is_empty()).then(|| Floor {
-            typical: floors.median() / 1e3,
-            percentile_10: floors.per_mille(100) / 1e3,
+            typical: microseconds(floors.median()),
+            percentile_10: microseconds(floors.per_mille(100)),
             batches: floors.samples().len(),
-            ratio: ratios.median(),
+            ratio: (ratios.median() * 100.0).round() / 100.0,
         });
         LatencyRow {
             bytes: *size,
             iterations: samples.samples().len(),
-            t_min: samples.least() / 1e3,
-            t_max: samples.greatest() / 1e3,
-            t_typical: samples.median() / 1e3,
-            t_avg: samples.mean() / 1e3,
-            t_stdev: samples.deviation() / 1e3,
-            percentile_99: samples.per_mille(990) / 1e3,
-            percentile_99_9: samples.per_mille(999) / 1e3,
+            t_min: microseconds(samples.least()),
+            t_max: microseconds(samples.greatest()),
+            t_typical: microseconds(samples.median()),
+            t_avg: microseconds(samples.mean()),
+            t_stdev: microseconds(samples.deviation()),
+            percentile_99: microseconds(samples.per_mille(990)),
+            percentile_99_9: microseconds(samples.per_mille(999)),
             floor,
             histogram: if histogram { bins(samples) } else { Vec::new() },
         }
@@ -222,7 +238,7 @@ fn bins(samples: &Sorted) -> Vec<Bin> {
     while !rest.is_empty() {
         let count = rest.partition_point(|&sample| sample < border(index + 1));
         if count > 0 {
-            bins.push(Bin { from: border(index) / 1e3, count });
+            bins.push(Bin { from: microseconds(border(index)), count });
         }
         rest = &rest[count..];
         index += 1;

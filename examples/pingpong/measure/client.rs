@@ -14,7 +14,28 @@ pub(crate) enum Measured {
     Bandwidth(Bandwidth),
 }
 
-/// The client's side of a run: measures each size of the plan, and hands each result to `each`.
+/// Who is told of the results.
+pub(crate) trait Audience {
+    /// Both ends are there.
+    fn begin(&mut self) -> Result<(), Stop>;
+
+    /// One size has been measured.
+    fn add(&mut self, measured: Measured) -> Result<(), Stop>;
+}
+
+/// Keeps them.
+impl Audience for Vec<Measured> {
+    fn begin(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn add(&mut self, measured: Measured) -> Result<(), Stop> {
+        self.push(measured);
+        Ok(())
+    }
+}
+
+/// The client's side of a run: measures each size of the plan.
 ///
 /// With a `line`, which the server must have too, the floor is measured in each batch of latencies.
 pub(crate) fn call(
@@ -22,11 +43,12 @@ pub(crate) fn call(
     plan: &Plan,
     line: Option<&Line>,
     clock: &Clock,
-    mut each: impl FnMut(Measured) -> Result<(), Stop>,
+    audience: &mut impl Audience,
 ) -> Result<(), Stop> {
     let mut progress = Progress::default();
+    audience.begin()?;
     for size in plan.sizes() {
-        each(match plan.mode {
+        audience.add(match plan.mode {
             Mode::Latency => Measured::Latency(latency::ping(end, plan, size, line, clock, &mut progress)?),
             Mode::Bandwidth => Measured::Bandwidth(bandwidth::stream(end, plan, size, clock, &mut progress)?),
         })?;

@@ -24,7 +24,7 @@ mod statistics;
 mod stop;
 
 pub(crate) use bandwidth::Bandwidth;
-pub(crate) use client::{Measured, call};
+pub(crate) use client::{Audience, Measured, call};
 pub(crate) use clock::Clock;
 pub(crate) use end::{Choice, Opened, Patience};
 pub(crate) use floor::Line;

@@ -21,6 +21,11 @@ pub(crate) enum Stop {
          or hosts of one fabric in one process? --timeout waits longer)"
     )]
     Silent(Duration),
+    /// The other program did not show up.
+    #[error(
+        "no {who} within {timeout:?}: {reason} (start the other end too; check address and firewall; --timeout waits longer)"
+    )]
+    Nobody { who: String, timeout: Duration, reason: String },
     /// The two programs were started for different measurements.
     #[error(
         "the two ends disagree: this one was started with `{here}`, the peer with `{there}` (start both with the same)"
