@@ -18,11 +18,11 @@ pub(crate) struct Arguments {
     all: bool,
 
     /// How many messages to measure [default: 20000 up to 4 KiB, 2000 up to 256 KiB, else 200]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=100_000_000))]
     iters: Option<u64>,
 
     /// How many to send before, unmeasured [default: a tenth of --iters]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=1_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=100_000_000))]
     warmup: Option<u64>,
 
     /// Messages one way, many at a time

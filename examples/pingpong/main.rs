@@ -32,8 +32,6 @@ mod local;
 mod measure;
 mod remote;
 mod report;
-#[cfg(test)]
-mod tests;
 
 use arguments::Arguments;
 use clap::Parser;

@@ -1,7 +1,20 @@
-//! Both ends in one process, as threads over one software fabric, and what can go wrong between them.
+//! Both ends of the example `pingpong` in one process, as threads over one software fabric, and what can go wrong between
+//! them. Its modules are taken in as they are, with their own tests.
+#![cfg(feature = "soft")]
+
+#[path = "../../examples/pingpong/arguments.rs"]
+#[allow(dead_code)]
+mod arguments;
+#[path = "../../examples/pingpong/local.rs"]
+mod local;
+#[path = "../../examples/pingpong/measure/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod measure;
+#[path = "../../examples/pingpong/remote.rs"]
+#[allow(dead_code)]
+mod remote;
 
 use crate::measure::{Audience, Choice, Clock, Measured, Mode, Opened, Patience, Plan, Served, Sizes, Stop};
-use crate::{local, remote};
 use rdma::soft::Fabric;
 use rdma::{ErrorKind, Provider};
 use std::io::Write;
