@@ -195,15 +195,18 @@ impl LatencyRow {
         let LatencyRow { bytes, iterations, t_min, t_max, t_typical, t_avg, t_stdev, .. } = self;
         let (p99, p999) = (self.percentile_99, self.percentile_99_9);
         write!(out, " {bytes:<7} {iterations:<14} {t_min:<14.3} {t_max:<14.3} {t_typical:<16.3} {t_avg:<14.3} ")?;
-        write!(out, "{t_stdev:<15.3} {p99:<22.3} {p999:<22.3}")?;
-        if let Some(Floor { typical, ratio, .. }) = &self.floor {
-            write!(out, "  {typical:<13.3} {ratio:.2}")?;
+        write!(out, "{t_stdev:<15.3} {p99:<22.3} ")?;
+        match &self.floor {
+            Some(Floor { typical, ratio, .. }) => writeln!(out, "{p999:<24.3} {typical:<13.3} {ratio:.2}")?,
+            None => writeln!(out, "{p999:.3}")?,
         }
-        writeln!(out)?;
         for Bin { from, count } in &self.histogram {
             let share = *count as f64 / *iterations as f64;
-            let bar = "#".repeat((share * 100.0).round() as usize);
-            writeln!(out, "   from {from:>10.3} usec {count:>9} {:>7.3} % {bar}", 100.0 * share)?;
+            let bar = match (share * 100.0).round() as usize {
+                0 => String::new(),
+                length => format!(" {}", "#".repeat(length)),
+            };
+            writeln!(out, "   from {from:>10.3} usec {count:>9} {:>7.3} %{bar}", 100.0 * share)?;
         }
         Ok(())
     }
