@@ -15,8 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 use crate::memory::{Memory, Receivable, Sendable};
 use crate::verbs::post::SendKind;
-use crate::verbs::queue_pair::RawQueuePair;
-use crate::verbs::slots::Posted;
+use crate::verbs::queue_pair::{RawQueuePair, Returned};
 use core::fmt;
 use core::ops::{Bound, RangeBounds};
 use rdma_sys as sys;
@@ -285,7 +284,7 @@ impl QueuePair {
     /// If the device refuses, the queue pair and that memory are leaked.
     #[doc(alias = "ibv_destroy_qp")]
     pub fn close(self) -> Result<Vec<Unfinished>> {
-        unfinished(self.raw.close()?)
+        self.raw.close().map(unfinished)
     }
 }
 
@@ -310,10 +309,12 @@ pub struct Unfinished {
     pub memory: Memory,
 }
 
-fn unfinished((sends, receives): (Vec<Posted>, Vec<Posted>)) -> Result<Vec<Unfinished>> {
-    let one = |direction| move |posted: Posted| Unfinished { token: posted.token, direction, memory: posted.memory };
+fn unfinished([sends, receives]: [Vec<Returned>; 2]) -> Vec<Unfinished> {
+    let one = |direction| {
+        move |item: Returned| Unfinished { token: item.token, direction, memory: item.memory.into_memory() }
+    };
     let sends = sends.into_iter().map(one(Direction::Send));
-    Ok(sends.chain(receives.into_iter().map(one(Direction::Receive))).collect())
+    sends.chain(receives.into_iter().map(one(Direction::Receive))).collect()
 }
 
 fn capacities(raw: &RawQueuePair) -> Capacities {

@@ -1,11 +1,12 @@
 //! Posting: the hot path.
 
 use super::latch::Held;
+use super::parcel::Parcel;
 use super::queue::{RawQueue, Table, request_id};
 use super::queue_pair::{Poster, RawQueuePair};
 use super::slots::{Lane, Posted};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{Extent, Payload};
+use crate::memory::{Extent, Packed, Payload};
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use rdma_sys as sys;
@@ -38,7 +39,7 @@ impl RawQueuePair {
             Ok(depth) => depth,
             Err(error) => return Err(Rejected { error, memory: Some(memory) }),
         };
-        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run: 0 };
+        let posted = Posted { memory: memory.into_parcel().0.into_raw(), token, start, length, depth, run: 0 };
         let (slot, generation) = (self.receive.next, self.receive.generation);
         // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
         unsafe { self.slots.receive.fill(slot, generation, posted) };
@@ -79,7 +80,7 @@ impl RawQueuePair {
         };
         let signaled = !kind.unsignaled || self.send.must_signal(depth, &self.slots.send);
         let run = if signaled { self.send.run } else { 0 };
-        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run };
+        let posted = Posted { memory: memory.into_parcel().0.into_raw(), token, start, length, depth, run };
         let (slot, generation) = (self.send.next, self.send.generation);
         // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
         unsafe { self.slots.send.fill(slot, generation, posted) };
@@ -181,7 +182,11 @@ impl RawQueuePair {
         let posted = unsafe { lane.withdraw(poster.next, poster.generation) };
         drop(held);
         match posted {
-            Some(posted) => Rejected { error, memory: M::from_memory(posted.memory) },
+            Some(posted) => {
+                // SAFETY: the words came from the slot, which owned the memory and has given it up.
+                let memory = Packed(unsafe { Parcel::from_raw(posted.memory) });
+                Rejected { error, memory: M::from_parcel(memory) }
+            }
             None => {
                 // The device reported a failed post as completed: the memory went with that completion.
                 self.slots.poison();

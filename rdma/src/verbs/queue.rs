@@ -6,8 +6,9 @@
 use super::call;
 use super::context::RawContext;
 use super::latch::{Held, Latch};
+use super::parcel::Parcel;
 use super::slots::{Fault, GENERATION_BITS, INDEX_BITS, Posted, Slots};
-use crate::completion::{Completion, Direction, Outcome, Status};
+use crate::completion::{Completion, Direction, Report, Status};
 use crate::error::{Error, ErrorKind, Result};
 use core::ffi::c_int;
 use core::fmt;
@@ -311,30 +312,37 @@ fn earlier(lane: &super::slots::Lane, id: &Id, run: u16) -> Option<Posted> {
     })
 }
 
+/// An unsignaled send that ended with a later one.
 fn retired(number: u32, posted: Posted) -> Completion {
-    let Posted { memory, token, start, length, .. } = posted;
-    Completion {
-        queue_pair: number,
-        token,
-        direction: Direction::Send,
-        outcome: Outcome::Success { length, immediate: None },
-        memory,
-        start,
-    }
+    let length = posted.length;
+    report(number, Direction::Send, posted, Status::SUCCESS, length, 0, false)
 }
 
 #[inline]
 fn completion(number: u32, direction: Direction, wc: &sys::ibv_wc, success: bool, posted: Posted) -> Completion {
-    let Posted { memory, token, start, length, .. } = posted;
-    let outcome = if success {
-        // Only a receive says how much it is; what a send's completion says there is undefined.
-        let length = if direction == Direction::Receive { wc.byte_len } else { length };
-        let immediate = (wc.wc_flags & sys::IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
-        Outcome::Success { length, immediate }
-    } else {
-        Outcome::Failure { status: Status::from_raw(wc.status.0), vendor: wc.vendor_err }
-    };
-    Completion { queue_pair: number, token, direction, outcome, memory, start }
+    if !success {
+        return report(number, direction, posted, Status::from_raw(wc.status.0), 0, wc.vendor_err, false);
+    }
+    // Only a receive says how much it is; what a send's completion says there is undefined.
+    let length = if direction == Direction::Receive { wc.byte_len } else { posted.length };
+    let immediate = wc.wc_flags & sys::IBV_WC_WITH_IMM != 0;
+    report(number, direction, posted, Status::SUCCESS, length, u32::from_be(wc.imm_data), immediate)
+}
+
+#[inline]
+fn report(
+    queue_pair: u32,
+    direction: Direction,
+    posted: Posted,
+    status: Status,
+    length: u32,
+    extra: u32,
+    immediate: bool,
+) -> Completion {
+    // SAFETY: the words came from a slot that owned the memory and has given it up.
+    let memory = unsafe { Parcel::from_raw(posted.memory) };
+    let Posted { token, start, .. } = posted;
+    Completion(Report { memory, token, start, length, queue_pair, status, extra, direction, immediate })
 }
 
 impl fmt::Debug for RawQueue {
