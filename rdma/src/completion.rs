@@ -119,8 +119,20 @@ pub(crate) struct Report {
     pub(crate) status: Status,
     /// Of a success: the immediate data, if `immediate`. Of a failure: the provider's code.
     pub(crate) extra: u32,
-    pub(crate) direction: Direction,
-    pub(crate) immediate: bool,
+    /// [`Report::RECEIVE`], [`Report::IMMEDIATE`].
+    pub(crate) flags: u64,
+}
+
+impl Report {
+    /// It was a receive.
+    pub(crate) const RECEIVE: u64 = 1;
+    /// `extra` is immediate data.
+    pub(crate) const IMMEDIATE: u64 = 2;
+
+    #[inline]
+    fn direction(&self) -> Direction {
+        if self.flags & Report::RECEIVE != 0 { Direction::Receive } else { Direction::Send }
+    }
 }
 
 macro_rules! common {
@@ -141,7 +153,7 @@ macro_rules! common {
             /// Whether it was a send or a receive.
             #[inline]
             pub fn direction(&self) -> Direction {
-                self.0.direction
+                self.0.direction()
             }
         }
     };
@@ -213,13 +225,13 @@ impl Transfer {
 
     /// The immediate data, if the message carried any.
     pub fn immediate(&self) -> Option<u32> {
-        self.0.immediate.then_some(self.0.extra)
+        (self.0.flags & Report::IMMEDIATE != 0).then_some(self.0.extra)
     }
 }
 
 /// A work request that failed. What the buffer holds is not known; how much was transferred neither.
 #[derive(Debug, thiserror::Error)]
-#[error("a {} of queue pair {:#08x} failed: {}", match .0.direction { Direction::Send => "send", Direction::Receive => "receive" }, .0.queue_pair, .0.status)]
+#[error("a {} of queue pair {:#08x} failed: {}", match .0.direction() { Direction::Send => "send", Direction::Receive => "receive" }, .0.queue_pair, .0.status)]
 #[repr(transparent)]
 pub struct Failure(Report);
 

@@ -4,7 +4,7 @@ use crate::completion::Completion;
 use crate::context::still_in_use;
 use crate::error::{Error, Result};
 use crate::verbs::context::RawContext;
-use crate::verbs::queue::{RawQueue, Routed, Table};
+use crate::verbs::queue::{Detour, RawQueue, Table};
 use crate::wait::{Backoff, Deadline};
 use core::fmt;
 use core::marker::PhantomData;
@@ -80,8 +80,8 @@ impl CompletionQueue {
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll_one(&mut self) -> Result<Option<Completion>> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        if self.fault.is_some() {
+            return Err(self.take_fault());
         }
         let mut table = self.raw.lock();
         Stage { raw: &self.raw, stage: &mut self.stage, first: &mut self.first, end: &mut self.end }
@@ -97,8 +97,8 @@ impl CompletionQueue {
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll(&mut self, completions: &mut [Option<Completion>]) -> Result<usize> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        if self.fault.is_some() {
+            return Err(self.take_fault());
         }
         let mut taken = 0;
         let mut table = self.raw.lock();
@@ -123,6 +123,11 @@ impl CompletionQueue {
             taken += 1;
         }
         Ok(taken)
+    }
+
+    #[cold]
+    fn take_fault(&mut self) -> Error {
+        self.fault.take().unwrap_or(Error::NO_COMPLETION)
     }
 
     /// The completions that there are now, one after another, without waiting.
@@ -194,7 +199,7 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// The next completion. If nothing is staged, the device is asked for up to `room`.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, table: &mut Table, room: usize) -> Result<Option<Completion>> {
         loop {
             let Some(wc) = self.stage[..*self.end].get(*self.first) else {
@@ -207,12 +212,13 @@ impl Stage<'_> {
                 continue;
             };
             match self.raw.route(table, wc) {
-                Routed::Completion { completion, finished } => {
-                    *self.first += usize::from(finished);
+                Ok(completion) => {
+                    *self.first += 1;
                     return Ok(Some(completion));
                 }
-                Routed::Stale => *self.first += 1,
-                Routed::Fault(error) => {
+                Err(Detour::Earlier(completion)) => return Ok(Some(completion)),
+                Err(Detour::Stale) => *self.first += 1,
+                Err(Detour::Fault(error)) => {
                     *self.first += 1;
                     return Err(error);
                 }

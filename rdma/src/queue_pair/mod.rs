@@ -199,11 +199,7 @@ impl QueuePair {
         range: impl RangeBounds<usize>,
         token: u64,
     ) -> Result<(), PostError<M>> {
-        let (start, length) = match bounds(&range, memory.extent().length) {
-            Ok(bounds) => bounds,
-            Err(error) => return Err(PostError::new(error, memory)),
-        };
-        self.raw.post_recv(memory, start, length, token).map_err(PostError::from)
+        self.raw.post_recv(memory, &range, token).map_err(PostError::from)
     }
 
     /// Posts a send of a range of `memory`. The completion, with `token`, returns the whole; over UC it says that the
@@ -269,11 +265,7 @@ impl QueuePair {
         token: u64,
         kind: SendKind,
     ) -> Result<(), PostError<M>> {
-        let (start, length) = match bounds(&range, memory.extent().length) {
-            Ok(bounds) => bounds,
-            Err(error) => return Err(PostError::new(error, memory)),
-        };
-        self.raw.post_send(memory, start, length, token, kind).map_err(PostError::from)
+        self.raw.post_send(memory, &range, token, kind).map_err(PostError::from)
     }
 
     /// Destroys the queue pair and returns all memory that was in flight. When `ibv_destroy_qp` has returned, the device
@@ -325,7 +317,7 @@ fn capacities(raw: &RawQueuePair) -> Capacities {
 
 /// Start and length of a range, if `available` bytes have it and a work request can take it.
 #[inline]
-fn bounds(range: &impl RangeBounds<usize>, available: usize) -> Result<(usize, u32)> {
+pub(crate) fn bounds(range: &impl RangeBounds<usize>, available: usize) -> Result<(usize, u32)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),
         Bound::Excluded(&before) => before.checked_add(1),

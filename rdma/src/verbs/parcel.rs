@@ -12,13 +12,16 @@ use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// Which kind of memory a parcel is.
+/// Which kind of memory a parcel is. A whole word that may hold any value: an enum would have niches, and the compiler
+/// would put other enums' tags there, in the middle of what is to be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-enum Kind {
-    Buffer,
-    Frozen,
-    Shared,
+#[repr(transparent)]
+struct Kind(usize);
+
+impl Kind {
+    const BUFFER: Kind = Kind(0);
+    const FROZEN: Kind = Kind(1);
+    const SHARED: Kind = Kind(2);
 }
 
 /// The words of a parcel. Plain data: copying it copies no ownership.
@@ -53,18 +56,18 @@ impl Parcel {
 
     #[inline]
     pub(crate) fn from_buffer(buffer: Buffer) -> Self {
-        Parcel::of_span(buffer.into_span(), Kind::Buffer)
+        Parcel::of_span(buffer.into_span(), Kind::BUFFER)
     }
 
     #[inline]
     pub(crate) fn from_shared(buffer: SharedBuffer) -> Self {
-        Parcel::of_span(buffer.into_span(), Kind::Shared)
+        Parcel::of_span(buffer.into_span(), Kind::SHARED)
     }
 
     #[inline]
     pub(crate) fn from_frozen(buffer: FrozenBuffer) -> Self {
         let (start, length) = (buffer.span().start(), buffer.span().length());
-        Parcel(RawParcel { owner: into_owner(buffer.into_arc()), start, length, kind: Kind::Frozen })
+        Parcel(RawParcel { owner: into_owner(buffer.into_arc()), start, length, kind: Kind::FROZEN })
     }
 
     /// The words. Ownership goes with them.
@@ -98,7 +101,7 @@ impl Parcel {
     pub(crate) fn into_buffer(self) -> Option<Buffer> {
         match self.0.kind {
             // SAFETY: the kind is Buffer.
-            Kind::Buffer => Some(Buffer::new(unsafe { self.into_span() })),
+            Kind::BUFFER => Some(Buffer::new(unsafe { self.into_span() })),
             _ => None,
         }
     }
@@ -107,7 +110,7 @@ impl Parcel {
     pub(crate) fn into_shared(self) -> Option<SharedBuffer> {
         match self.0.kind {
             // SAFETY: the kind is Shared.
-            Kind::Shared => Some(SharedBuffer::new(unsafe { self.into_span() })),
+            Kind::SHARED => Some(SharedBuffer::new(unsafe { self.into_span() })),
             _ => None,
         }
     }
@@ -115,7 +118,7 @@ impl Parcel {
     #[inline]
     pub(crate) fn into_frozen(self) -> Option<FrozenBuffer> {
         match self.0.kind {
-            Kind::Frozen => {
+            Kind::FROZEN => {
                 let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
                 // SAFETY: the owner of this kind came from an Arc<Buffer>, with its count, which is given up here.
                 Some(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
@@ -127,14 +130,14 @@ impl Parcel {
     pub(crate) fn into_memory(self) -> Memory {
         match self.0.kind {
             // SAFETY: the kind is Buffer.
-            Kind::Buffer => Memory::Buffer(Buffer::new(unsafe { self.into_span() })),
-            // SAFETY: the kind is Shared.
-            Kind::Shared => Memory::Shared(SharedBuffer::new(unsafe { self.into_span() })),
-            Kind::Frozen => {
+            Kind::BUFFER => Memory::Buffer(Buffer::new(unsafe { self.into_span() })),
+            Kind::FROZEN => {
                 let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
                 // SAFETY: as in `into_frozen`.
                 Memory::Frozen(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
             }
+            // SAFETY: the kind is Shared: there are three.
+            _ => Memory::Shared(SharedBuffer::new(unsafe { self.into_span() })),
         }
     }
 
@@ -142,10 +145,10 @@ impl Parcel {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self.0.kind {
-            Kind::Shared => &[],
+            Kind::SHARED => &[],
             // SAFETY: the parcel owns a buffer, or a share of a frozen one, of this range: readable, and not written while
             // `self` is borrowed (see `Span::bytes`).
-            Kind::Buffer | Kind::Frozen => unsafe { core::slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) },
+            _ => unsafe { core::slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) },
         }
     }
 }
@@ -165,12 +168,12 @@ impl Drop for Parcel {
 
 impl fmt::Debug for Parcel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?} of {} bytes", self.0.kind, self.0.length)
+        write!(out, "{} bytes", self.0.length)
     }
 }
 
 impl fmt::Debug for RawParcel {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:?} of {} bytes", self.kind, self.length)
+        write!(out, "{} bytes", self.length)
     }
 }

@@ -81,6 +81,31 @@ impl core::fmt::Debug for Cell {
 // A request touches one cache line of its own.
 const _: () = assert!(size_of::<Cell>() == 64);
 
+/// A slot with a request in flight, in the hands of the poller.
+pub(crate) struct Occupied<'a> {
+    lane: &'a Lane,
+    cell: &'a Cell,
+}
+
+impl Occupied<'_> {
+    /// What is in the slot. The words of its memory own it once [`release`](Self::release) has been called.
+    #[inline]
+    pub(crate) fn posted(&self) -> &Posted {
+        // SAFETY: the tag was set (`occupied`), so the slot is initialised and the poller's, which is us.
+        unsafe { (*self.cell.posted.get()).assume_init_ref() }
+    }
+
+    /// Gives the slot back to the poster, without what it owned, and returns the depth.
+    #[inline]
+    pub(crate) fn release(self) {
+        let depth = u64::from(self.posted().depth);
+        // One poller at a time (the latch), so no addition is lost.
+        let returned = &self.lane.returned.0;
+        returned.store(returned.load(Ordering::Relaxed) + depth, Ordering::Release);
+        self.cell.tag.store(0, Ordering::Release);
+    }
+}
+
 /// Why a completion was not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -147,46 +172,15 @@ impl Lane {
         cell.tag.store(tag(generation), Ordering::Release);
     }
 
-    /// Takes what a completed request left, and with it the ownership of its memory. The slot is the poster's again, the
-    /// depth is returned.
-    ///
-    /// `length` is the completion's length, where one counts (a successful receive).
+    /// The slot of a completed request, if such a request is in flight.
     ///
     /// # Safety
     ///
-    /// The caller holds the latch of the lane's completion queue.
+    /// The caller holds the latch of the lane's completion queue for as long as it keeps what is returned.
     #[inline]
-    pub(crate) unsafe fn complete(&self, index: u32, generation: u32, length: Option<u32>) -> Result<Posted, Fault> {
-        let Some(cell) = self.cells.get(index as usize) else { return Err(Fault::NeverIssued) };
-        if cell.tag.load(Ordering::Acquire) != tag(generation) {
-            return Err(Fault::NeverIssued);
-        }
-        // SAFETY: the tag is set, so the slot is initialised and the poller's, who is our caller.
-        let posted = unsafe { (*cell.posted.get()).assume_init() };
-        if length.is_some_and(|length| length > posted.length) {
-            return Err(Fault::TooLong);
-        }
-        // One poller at a time (the latch), so no addition is lost.
-        let returned = self.returned.0.load(Ordering::Relaxed) + u64::from(posted.depth);
-        self.returned.0.store(returned, Ordering::Release);
-        cell.tag.store(0, Ordering::Release);
-        Ok(posted)
-    }
-
-    /// How many unsignaled requests end with this one.
-    ///
-    /// # Safety
-    ///
-    /// The caller holds the latch of the lane's completion queue.
-    #[inline]
-    pub(crate) unsafe fn run(&self, index: u32, generation: u32) -> u16 {
-        match self.cells.get(index as usize) {
-            Some(cell) if cell.tag.load(Ordering::Acquire) == tag(generation) => {
-                // SAFETY: the tag is set, so the slot is initialised and the poller's, who is our caller.
-                unsafe { (*cell.posted.get()).assume_init_ref().run }
-            }
-            _ => 0,
-        }
+    pub(crate) unsafe fn occupied(&self, index: u32, generation: u32) -> Option<Occupied<'_>> {
+        let cell = self.cells.get(index as usize)?;
+        (cell.tag.load(Ordering::Acquire) == tag(generation)).then_some(Occupied { lane: self, cell })
     }
 
     /// Takes back a slot whose post failed, unless a completion has taken it.
