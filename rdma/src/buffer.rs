@@ -23,6 +23,11 @@ impl Buffer {
         &self.0
     }
 
+    #[inline]
+    pub(crate) fn into_span(self) -> Span {
+        self.0
+    }
+
     /// Where it begins in its region, in bytes.
     pub fn offset(&self) -> usize {
         self.0.offset()
@@ -103,6 +108,15 @@ impl FrozenBuffer {
         self.0.span()
     }
 
+    pub(crate) fn from_arc(buffer: Arc<Buffer>) -> Self {
+        FrozenBuffer(buffer)
+    }
+
+    #[inline]
+    pub(crate) fn into_arc(self) -> Arc<Buffer> {
+        self.0
+    }
+
     /// The buffer, to write again.
     ///
     /// # Errors
@@ -146,6 +160,11 @@ impl SharedBuffer {
     #[inline]
     pub(crate) fn span(&self) -> &Span {
         &self.0
+    }
+
+    #[inline]
+    pub(crate) fn into_span(self) -> Span {
+        self.0
     }
 
     /// Its length in bytes.

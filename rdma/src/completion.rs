@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::error::{Error, ErrorKind};
 use crate::memory::Memory;
+use crate::verbs::parcel::Parcel;
 use core::fmt;
 
 /// The direction of a work request.
@@ -102,46 +103,91 @@ impl fmt::Debug for Status {
 #[doc(alias = "ibv_wc")]
 #[derive(Debug)]
 #[must_use = "it holds the memory that was posted, and may be a failure"]
-pub struct Completion {
-    pub(crate) queue_pair: u32,
+#[repr(transparent)]
+pub struct Completion(pub(crate) Report);
+
+/// All that is known of the end of a request, flat (see `verbs::parcel` for why).
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Report {
+    pub(crate) memory: Parcel,
     pub(crate) token: u64,
-    pub(crate) direction: Direction,
-    pub(crate) outcome: Outcome,
-    pub(crate) memory: Memory,
     pub(crate) start: usize,
+    /// Of a success: how many bytes.
+    pub(crate) length: u32,
+    pub(crate) queue_pair: u32,
+    pub(crate) status: Status,
+    /// Of a success: the immediate data, if `immediate`. Of a failure: the provider's code.
+    pub(crate) extra: u32,
+    /// [`Report::RECEIVE`], [`Report::IMMEDIATE`].
+    pub(crate) flags: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Outcome {
-    Success { length: u32, immediate: Option<u32> },
-    Failure { status: Status, vendor: u32 },
+impl Report {
+    /// It was a receive.
+    pub(crate) const RECEIVE: u64 = 1;
+    /// `extra` is immediate data.
+    pub(crate) const IMMEDIATE: u64 = 2;
+
+    #[inline]
+    fn direction(&self) -> Direction {
+        if self.flags & Report::RECEIVE != 0 { Direction::Receive } else { Direction::Send }
+    }
 }
+
+macro_rules! common {
+    ($type:ident) => {
+        impl $type {
+            /// The number that was given when the request was posted.
+            #[inline]
+            pub fn token(&self) -> u64 {
+                self.0.token
+            }
+
+            /// The number of the queue pair ([`QueuePair::number`](crate::QueuePair::number)).
+            #[inline]
+            pub fn queue_pair(&self) -> u32 {
+                self.0.queue_pair
+            }
+
+            /// Whether it was a send or a receive.
+            #[inline]
+            pub fn direction(&self) -> Direction {
+                self.0.direction()
+            }
+        }
+    };
+}
+
+macro_rules! memory {
+    ($type:ident) => {
+        impl $type {
+            /// The whole memory that was posted.
+            #[inline]
+            pub fn into_memory(self) -> Memory {
+                self.0.memory.into_memory()
+            }
+
+            /// The whole buffer that was posted, if it was a [`Buffer`].
+            #[inline]
+            pub fn into_buffer(self) -> Option<Buffer> {
+                self.0.memory.into_buffer()
+            }
+        }
+    };
+}
+
+common!(Completion);
+common!(Transfer);
+common!(Failure);
+memory!(Transfer);
+memory!(Failure);
 
 impl Completion {
-    /// The number that was given when the request was posted.
-    #[inline]
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-
-    /// The number of the queue pair ([`QueuePair::number`](crate::QueuePair::number)).
-    #[inline]
-    pub fn queue_pair(&self) -> u32 {
-        self.queue_pair
-    }
-
-    /// Whether it was a send or a receive.
-    #[inline]
-    pub fn direction(&self) -> Direction {
-        self.direction
-    }
-
     /// How it ended.
+    #[inline]
     pub fn status(&self) -> Status {
-        match self.outcome {
-            Outcome::Success { .. } => Status::SUCCESS,
-            Outcome::Failure { status, .. } => status,
-        }
+        self.0.status
     }
 
     /// Tells success from failure.
@@ -151,15 +197,7 @@ impl Completion {
     /// The [`Failure`], with the memory. `?` makes an [`Error`] of it (and gives the memory back to its region).
     #[inline]
     pub fn into_result(self) -> Result<Transfer, Failure> {
-        let Completion { queue_pair, token, direction, outcome, memory, start } = self;
-        match outcome {
-            Outcome::Success { length, immediate } => {
-                Ok(Transfer { queue_pair, token, direction, length, immediate, memory, start })
-            }
-            Outcome::Failure { status, vendor } => {
-                Err(Failure { queue_pair, token, direction, status, vendor, memory })
-            }
-        }
+        if self.0.status == Status::SUCCESS { Ok(Transfer(self.0)) } else { Err(Failure(self.0)) }
     }
 }
 
@@ -167,112 +205,51 @@ impl Completion {
 ///
 /// For a send over UC that means: the peer had a receive posted and the bytes left this host. It is no acknowledgement.
 #[derive(Debug)]
-pub struct Transfer {
-    queue_pair: u32,
-    token: u64,
-    direction: Direction,
-    length: u32,
-    immediate: Option<u32>,
-    memory: Memory,
-    start: usize,
-}
+#[repr(transparent)]
+pub struct Transfer(Report);
 
 impl Transfer {
-    /// The number that was given when the request was posted.
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-
-    /// The number of the queue pair.
-    pub fn queue_pair(&self) -> u32 {
-        self.queue_pair
-    }
-
-    /// Whether it was a send or a receive.
-    pub fn direction(&self) -> Direction {
-        self.direction
-    }
-
     /// How many bytes were received or sent. For a receive that may be fewer than were posted.
     #[allow(clippy::len_without_is_empty)]
+    #[inline]
     pub fn len(&self) -> usize {
-        self.length as usize
+        self.0.length as usize
     }
 
     /// The bytes that were received or sent: those of the posted range, up to the message's length. Empty for a
     /// [`SharedBuffer`](crate::SharedBuffer), whose memory cannot be seen as a slice.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.memory.bytes().get(self.start..self.start + self.len()).unwrap_or(&[])
+        self.0.memory.bytes().get(self.0.start..self.0.start + self.len()).unwrap_or(&[])
     }
 
     /// The immediate data, if the message carried any.
     pub fn immediate(&self) -> Option<u32> {
-        self.immediate
-    }
-
-    /// The whole memory that was posted.
-    pub fn into_memory(self) -> Memory {
-        self.memory
-    }
-
-    /// The whole buffer that was posted, if it was a [`Buffer`].
-    pub fn into_buffer(self) -> Option<Buffer> {
-        self.memory.into_buffer()
+        (self.0.flags & Report::IMMEDIATE != 0).then_some(self.0.extra)
     }
 }
 
 /// A work request that failed. What the buffer holds is not known; how much was transferred neither.
 #[derive(Debug, thiserror::Error)]
-#[error("a {} of queue pair {queue_pair:#08x} failed: {status}", match .direction { Direction::Send => "send", Direction::Receive => "receive" })]
-pub struct Failure {
-    queue_pair: u32,
-    token: u64,
-    direction: Direction,
-    status: Status,
-    vendor: u32,
-    memory: Memory,
-}
+#[error("a {} of queue pair {:#08x} failed: {}", match .0.direction() { Direction::Send => "send", Direction::Receive => "receive" }, .0.queue_pair, .0.status)]
+#[repr(transparent)]
+pub struct Failure(Report);
 
 impl Failure {
-    /// The number that was given when the request was posted.
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-
-    /// The number of the queue pair.
-    pub fn queue_pair(&self) -> u32 {
-        self.queue_pair
-    }
-
-    /// Whether it was a send or a receive.
-    pub fn direction(&self) -> Direction {
-        self.direction
-    }
-
     /// Why.
     pub fn status(&self) -> Status {
-        self.status
+        self.0.status
     }
 
     /// The provider's own code for it.
     pub fn vendor_error(&self) -> u32 {
-        self.vendor
-    }
-
-    /// The whole memory that was posted.
-    pub fn into_memory(self) -> Memory {
-        self.memory
-    }
-
-    /// The whole buffer that was posted, if it was a [`Buffer`].
-    pub fn into_buffer(self) -> Option<Buffer> {
-        self.memory.into_buffer()
+        self.0.extra
     }
 }
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        let hint = failure.status.hint();
+        let hint = failure.0.status.hint();
         Error::new(ErrorKind::Failed, failure.to_string()).with_hint(hint)
     }
 }

@@ -4,7 +4,7 @@ use crate::completion::Completion;
 use crate::context::still_in_use;
 use crate::error::{Error, Result};
 use crate::verbs::context::RawContext;
-use crate::verbs::queue::{RawQueue, Routed};
+use crate::verbs::queue::{Detour, RawQueue, Table};
 use crate::wait::{Backoff, Deadline};
 use core::fmt;
 use core::marker::PhantomData;
@@ -80,9 +80,12 @@ impl CompletionQueue {
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll_one(&mut self) -> Result<Option<Completion>> {
-        let mut one = [None];
-        self.poll(&mut one)?;
-        Ok(one[0].take())
+        if self.fault.is_some() {
+            return Err(self.take_fault());
+        }
+        let mut table = self.raw.lock();
+        Stage { raw: &self.raw, stage: &mut self.stage, first: &mut self.first, end: &mut self.end }
+            .next(&mut table, STAGE)
     }
 
     /// Takes as many completions as there are and fit, and says how many. The first so many elements are `Some`
@@ -94,8 +97,8 @@ impl CompletionQueue {
     #[doc(alias = "ibv_poll_cq")]
     #[inline]
     pub fn poll(&mut self, completions: &mut [Option<Completion>]) -> Result<usize> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        if self.fault.is_some() {
+            return Err(self.take_fault());
         }
         let mut taken = 0;
         let mut table = self.raw.lock();
@@ -106,36 +109,25 @@ impl CompletionQueue {
                 completions[taken] = None;
                 table = self.raw.lock();
             }
-            if self.first == self.end {
-                let room = (completions.len() - taken).min(STAGE);
-                self.first = 0;
-                self.end = 0;
-                match self.raw.poll(&mut table, &mut self.stage[..room]) {
-                    Ok(0) => break,
-                    Ok(count) => self.end = count,
-                    Err(error) if taken == 0 => return Err(error),
-                    // What is wrong now will be wrong at the next poll.
-                    Err(_) => break,
-                }
-            }
-            match self.raw.route(&mut table, &self.stage[self.first]) {
-                Routed::Completion { completion, finished } => {
-                    self.first += usize::from(finished);
-                    completions[taken] = Some(completion);
-                    taken += 1;
-                }
-                Routed::Stale => self.first += 1,
-                Routed::Fault(error) => {
-                    self.first += 1;
-                    if taken == 0 {
-                        return Err(error);
-                    }
+            let mut stage =
+                Stage { raw: &self.raw, stage: &mut self.stage, first: &mut self.first, end: &mut self.end };
+            match stage.next(&mut table, completions.len() - taken) {
+                Ok(None) => break,
+                Ok(Some(completion)) => completions[taken] = Some(completion),
+                Err(error) if taken == 0 => return Err(error),
+                Err(error) => {
                     self.fault = Some(error);
                     break;
                 }
             }
+            taken += 1;
         }
         Ok(taken)
+    }
+
+    #[cold]
+    fn take_fault(&mut self) -> Error {
+        self.fault.take().unwrap_or(Error::NO_COMPLETION)
     }
 
     /// The completions that there are now, one after another, without waiting.
@@ -193,6 +185,44 @@ impl CompletionQueue {
         match Arc::try_unwrap(self.raw) {
             Ok(raw) => raw.close(),
             Err(_) => Err(still_in_use("the completion queue")),
+        }
+    }
+}
+
+/// What has been taken from the device and not been handed out.
+struct Stage<'a> {
+    raw: &'a RawQueue,
+    stage: &'a mut [sys::ibv_wc; STAGE],
+    first: &'a mut usize,
+    end: &'a mut usize,
+}
+
+impl Stage<'_> {
+    /// The next completion. If nothing is staged, the device is asked for up to `room`.
+    #[inline(always)]
+    fn next(&mut self, table: &mut Table, room: usize) -> Result<Option<Completion>> {
+        loop {
+            let Some(wc) = self.stage[..*self.end].get(*self.first) else {
+                *self.first = 0;
+                *self.end = 0;
+                match self.raw.poll(table, &mut self.stage[..room.min(STAGE)])? {
+                    0 => return Ok(None),
+                    count => *self.end = count,
+                }
+                continue;
+            };
+            match self.raw.route(table, wc) {
+                Ok(completion) => {
+                    *self.first += 1;
+                    return Ok(Some(completion));
+                }
+                Err(Detour::Earlier(completion)) => return Ok(Some(completion)),
+                Err(Detour::Stale) => *self.first += 1,
+                Err(Detour::Fault(error)) => {
+                    *self.first += 1;
+                    return Err(error);
+                }
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::buffer::{Buffer, FrozenBuffer, SharedBuffer};
 use crate::verbs::domain::RawDomain;
+use crate::verbs::parcel::Parcel;
 use crate::verbs::span::Span;
 use std::sync::Arc;
 
@@ -25,15 +26,6 @@ impl Memory {
             _ => None,
         }
     }
-
-    /// The bytes, where they can be seen (not those of a [`SharedBuffer`]).
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Memory::Buffer(buffer) => buffer,
-            Memory::Frozen(buffer) => buffer,
-            Memory::Shared(_) => &[],
-        }
-    }
 }
 
 /// Memory that a send can take: [`Buffer`], [`FrozenBuffer`], [`SharedBuffer`].
@@ -55,9 +47,9 @@ pub trait Payload: Sized {
     #[doc(hidden)]
     fn extent(&self) -> Extent;
     #[doc(hidden)]
-    fn into_memory(self) -> Memory;
+    fn into_parcel(self) -> Packed;
     #[doc(hidden)]
-    fn from_memory(memory: Memory) -> Option<Self>;
+    fn from_parcel(parcel: Packed) -> Option<Self>;
 }
 
 /// Where memory lies.
@@ -87,8 +79,13 @@ impl Extent {
     }
 }
 
+/// Memory in the form in which it travels.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Packed(pub(crate) Parcel);
+
 macro_rules! payload {
-    ($type:ident, $variant:ident) => {
+    ($type:ident, $from:ident, $into:ident) => {
         impl Payload for $type {
             #[inline]
             fn extent(&self) -> Extent {
@@ -96,21 +93,18 @@ macro_rules! payload {
             }
 
             #[inline]
-            fn into_memory(self) -> Memory {
-                Memory::$variant(self)
+            fn into_parcel(self) -> Packed {
+                Packed(Parcel::$from(self))
             }
 
             #[inline]
-            fn from_memory(memory: Memory) -> Option<Self> {
-                match memory {
-                    Memory::$variant(value) => Some(value),
-                    _ => None,
-                }
+            fn from_parcel(parcel: Packed) -> Option<Self> {
+                parcel.0.$into()
             }
         }
     };
 }
 
-payload!(Buffer, Buffer);
-payload!(FrozenBuffer, Frozen);
-payload!(SharedBuffer, Shared);
+payload!(Buffer, from_buffer, into_buffer);
+payload!(FrozenBuffer, from_frozen, into_frozen);
+payload!(SharedBuffer, from_shared, into_shared);

@@ -66,7 +66,7 @@ macro_rules! add {
         };
         match $self.queue_pair.raw.admit(&extent, start, length, $send, $self.items.ahead()) {
             Ok(depth) => {
-                $self.items.push($memory.into_memory(), &extent, (start, length), $token, depth, $kind);
+                $self.items.push($memory.into_parcel().0, &extent, (start, length), $token, depth, $kind);
                 Ok(())
             }
             Err(error) => Err(PostError::new(error, $memory)),

@@ -15,8 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 use crate::memory::{Memory, Receivable, Sendable};
 use crate::verbs::post::SendKind;
-use crate::verbs::queue_pair::RawQueuePair;
-use crate::verbs::slots::Posted;
+use crate::verbs::queue_pair::{RawQueuePair, Returned};
 use core::fmt;
 use core::ops::{Bound, RangeBounds};
 use rdma_sys as sys;
@@ -200,11 +199,7 @@ impl QueuePair {
         range: impl RangeBounds<usize>,
         token: u64,
     ) -> Result<(), PostError<M>> {
-        let (start, length) = match bounds(&range, memory.extent().length) {
-            Ok(bounds) => bounds,
-            Err(error) => return Err(PostError::new(error, memory)),
-        };
-        self.raw.post_recv(memory, start, length, token).map_err(PostError::from)
+        self.raw.post_recv(memory, &range, token).map_err(PostError::from)
     }
 
     /// Posts a send of a range of `memory`. The completion, with `token`, returns the whole; over UC it says that the
@@ -270,11 +265,7 @@ impl QueuePair {
         token: u64,
         kind: SendKind,
     ) -> Result<(), PostError<M>> {
-        let (start, length) = match bounds(&range, memory.extent().length) {
-            Ok(bounds) => bounds,
-            Err(error) => return Err(PostError::new(error, memory)),
-        };
-        self.raw.post_send(memory, start, length, token, kind).map_err(PostError::from)
+        self.raw.post_send(memory, &range, token, kind).map_err(PostError::from)
     }
 
     /// Destroys the queue pair and returns all memory that was in flight. When `ibv_destroy_qp` has returned, the device
@@ -285,7 +276,7 @@ impl QueuePair {
     /// If the device refuses, the queue pair and that memory are leaked.
     #[doc(alias = "ibv_destroy_qp")]
     pub fn close(self) -> Result<Vec<Unfinished>> {
-        unfinished(self.raw.close()?)
+        self.raw.close().map(unfinished)
     }
 }
 
@@ -310,10 +301,12 @@ pub struct Unfinished {
     pub memory: Memory,
 }
 
-fn unfinished((sends, receives): (Vec<Posted>, Vec<Posted>)) -> Result<Vec<Unfinished>> {
-    let one = |direction| move |posted: Posted| Unfinished { token: posted.token, direction, memory: posted.memory };
+fn unfinished([sends, receives]: [Vec<Returned>; 2]) -> Vec<Unfinished> {
+    let one = |direction| {
+        move |item: Returned| Unfinished { token: item.token, direction, memory: item.memory.into_memory() }
+    };
     let sends = sends.into_iter().map(one(Direction::Send));
-    Ok(sends.chain(receives.into_iter().map(one(Direction::Receive))).collect())
+    sends.chain(receives.into_iter().map(one(Direction::Receive))).collect()
 }
 
 fn capacities(raw: &RawQueuePair) -> Capacities {
@@ -324,7 +317,7 @@ fn capacities(raw: &RawQueuePair) -> Capacities {
 
 /// Start and length of a range, if `available` bytes have it and a work request can take it.
 #[inline]
-fn bounds(range: &impl RangeBounds<usize>, available: usize) -> Result<(usize, u32)> {
+pub(crate) fn bounds(range: &impl RangeBounds<usize>, available: usize) -> Result<(usize, u32)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),
         Bound::Excluded(&before) => before.checked_add(1),

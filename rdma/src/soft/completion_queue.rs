@@ -9,8 +9,9 @@ use super::fork::Birth;
 use super::matching;
 use super::object::CqObject;
 use super::overrun::{self, Fill};
-use super::queue_pair::{LOST, Slot, SoftQp};
+use super::queue_pair::{Attention, LOST, Slot, SoftQp};
 use super::registry::{Kind, Object};
+use super::small;
 use crate::verbs::latch::Latch;
 use core::ffi::c_int;
 use core::ptr;
@@ -140,8 +141,9 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
         let out = unsafe { wc.add(taken) };
         let room = wanted - taken;
-        if overrun::is_failing(&source.qp) {
-            failing = Some(source.qp.clone());
+        let flags = if source.side == Side::Send { Attention::WAITS } else { Attention::AWAITED };
+        if source.qp.attention.0.has(flags | Attention::FAILING) {
+            failing = source.attend().or(failing);
         }
         taken += match source.side {
             // SAFETY: `out` has `room` cells left.
@@ -165,15 +167,23 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
 }
 
 impl Source {
+    /// Looks after what is out of the ordinary. Returns the queue pair if it is to go to the error state, which cannot be
+    /// done under the latch.
+    #[cold]
+    fn attend(&self) -> Option<Arc<SoftQp>> {
+        match self.side {
+            Side::Send => matching::help_sends(&self.qp),
+            Side::Receive => matching::help_receives(&self.qp),
+        }
+        self.qp.attention.0.has(Attention::FAILING).then(|| self.qp.clone())
+    }
+
     /// # Safety
     ///
     /// `out` has room for `room` completions.
     #[inline]
     unsafe fn poll_sends(&mut self, out: *mut sys::ibv_wc, room: usize) -> usize {
         let qp = &*self.qp;
-        if qp.waits.0.load(Ordering::Relaxed) {
-            matching::help_sends(qp);
-        }
         let completed = qp.completed.0.load(Ordering::Acquire);
         let (mut next, mut places, mut taken) = (self.next, self.places, 0);
         while taken < room && next != completed {
@@ -215,9 +225,6 @@ impl Source {
     #[inline]
     unsafe fn poll_receives(&mut self, out: *mut sys::ibv_wc, room: usize) -> usize {
         let qp = &*self.qp;
-        if qp.awaited.0.load(Ordering::Relaxed) {
-            matching::help_receives(qp);
-        }
         let mut taken = 0;
         while taken < room {
             let counter = self.next;
@@ -238,13 +245,8 @@ impl Source {
                 if qp.device.regions.is_live(record.key) {
                     // SAFETY: the range was checked against the region when it was posted and `judge` found it writable;
                     // the region is still registered, and ibv_dereg_mr takes our latch before it returns (fence.rs).
-                    unsafe {
-                        ptr::copy_nonoverlapping(
-                            done.payload.as_ptr(),
-                            record.address as *mut u8,
-                            done.length as usize,
-                        );
-                    }
+                    // Inline payloads are short.
+                    unsafe { small::copy(done.payload.as_ptr(), record.address as *mut u8, done.length as usize) };
                 } else {
                     outcome = status::IBV_WC_LOC_PROT_ERR;
                 }

@@ -6,7 +6,7 @@
 
 use super::completion_queue::Side;
 use super::post::flushed;
-use super::queue_pair::{Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
+use super::queue_pair::{Attention, Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
 use super::wiring;
 use super::{matching, overrun};
 use crate::{Gid, GidKind};
@@ -154,8 +154,8 @@ pub(crate) fn part(_wiring: &wiring::State, qp: &Arc<SoftQp>, next: state) {
         receive.consumed = theirs.next_slot;
         theirs.peer = None;
         matching::advance(&peer, &mut theirs);
-        peer.waits.0.store(false, Ordering::Relaxed);
-        qp.awaited.0.store(false, Ordering::Relaxed);
+        peer.attention.0.clear(Attention::WAITS);
+        qp.attention.0.clear(Attention::AWAITED);
     }
     let mut send = qp.send.0.lock();
     send.state = next;
@@ -163,8 +163,8 @@ pub(crate) fn part(_wiring: &wiring::State, qp: &Arc<SoftQp>, next: state) {
         let mut theirs = peer.receive.0.lock();
         theirs.peer = None;
         theirs.consumed = send.next_slot;
-        qp.waits.0.store(false, Ordering::Relaxed);
-        peer.awaited.0.store(false, Ordering::Relaxed);
+        qp.attention.0.clear(Attention::WAITS);
+        peer.attention.0.clear(Attention::AWAITED);
     }
     if next == state::IBV_QPS_ERR {
         flush_sends(qp, &mut send);

@@ -6,7 +6,8 @@
 //! Each send and each receive is used once, in order.
 
 use super::overrun;
-use super::queue_pair::{Body, Done, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::queue_pair::{Attention, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::small;
 use core::ptr;
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
@@ -23,7 +24,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                 // Nobody is there: the frames leave the host and are lost, which the sender cannot tell.
                 None => {}
                 // Its error state is only a matter of time: see overrun.rs.
-                Some(peer) if overrun::is_failing(peer) => {}
+                Some(peer) if peer.attention.0.has(Attention::FAILING) => {}
                 Some(peer) => {
                     let slot = peer.slots.at(send.next_slot);
                     // SAFETY: the slot exists for the life of the ring, which `peer` keeps.
@@ -47,7 +48,9 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
     }
-    settle(qp, send);
+    if qp.attention.0.has(Attention::WAITS) {
+        settle(qp, send);
+    }
 }
 
 /// Leaves the send waiting. Returns false if the receive came in the meantime.
@@ -57,19 +60,17 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
 /// misses it, and posting a receive needs no memory fence.
 #[cold]
 fn wait(qp: &SoftQp, peer: &SoftQp, slot: &Slot, lap: u32) -> bool {
-    qp.waits.0.store(true, Ordering::SeqCst);
-    peer.awaited.0.store(true, Ordering::SeqCst);
+    qp.attention.0.set(Attention::WAITS);
+    peer.attention.0.set(Attention::AWAITED);
     slot.mark.load(Ordering::SeqCst) != Slot::posted(lap)
 }
 
 /// Takes the hints back once nothing waits.
-#[inline]
+#[cold]
 fn settle(qp: &SoftQp, send: &SendQueue) {
-    if qp.waits.0.load(Ordering::Relaxed) {
-        qp.waits.0.store(false, Ordering::Relaxed);
-        if let Some(peer) = &send.peer {
-            peer.awaited.0.store(false, Ordering::Relaxed);
-        }
+    qp.attention.0.clear(Attention::WAITS);
+    if let Some(peer) = &send.peer {
+        peer.attention.0.clear(Attention::AWAITED);
     }
 }
 
@@ -85,16 +86,18 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
         return false;
     }
     let verdict = judge(peer, record, &posted);
-    let mut done =
-        Done { status: verdict.0 as u16, inline: 0, length: record.length, immediate: 0, payload: [0; INLINE] };
-    if verdict == status::IBV_WC_SUCCESS && record.length != 0 {
-        let source = record.address as *const u8;
-        let length = record.length as usize;
+    let source = record.address as *const u8;
+    let length = record.length as usize;
+    // SAFETY: the slot is the matcher's until the store of the mark below; `posted` has been read from it.
+    let done = unsafe { &raw mut (*slot.body.get()).done };
+    let mut inline = 0;
+    if verdict == status::IBV_WC_SUCCESS && length != 0 {
         if length <= INLINE {
-            done.inline = 1;
+            inline = 1;
             // SAFETY: the sender's region was checked to hold the range when it was posted, is still registered (checked
-            // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
-            unsafe { ptr::copy_nonoverlapping(source, done.payload.as_mut_ptr(), length) };
+            // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs). The
+            // payload has room for INLINE bytes.
+            unsafe { small::copy(source, (&raw mut (*done).payload).cast(), length) };
         } else {
             let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
             // SAFETY: as above for the source. The receiver's range was checked when it was posted (`forbidden`), its
@@ -103,11 +106,14 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
             unsafe { ptr::copy(source, target, length) };
         }
     }
-    if !overrun::admit(&peer.receive_cq, peer) {
-        done.status = LOST;
+    let outcome = if overrun::admit(&peer.receive_cq, peer) { verdict.0 as u16 } else { LOST };
+    // SAFETY: as for `done`.
+    unsafe {
+        (&raw mut (*done).status).write(outcome);
+        (&raw mut (*done).inline).write(inline);
+        (&raw mut (*done).length).write(record.length);
+        (&raw mut (*done).immediate).write(0);
     }
-    // SAFETY: the slot is the matcher's until the store below.
-    unsafe { slot.body.get().write(Body { done }) };
     slot.mark.store(Slot::done(lap), Ordering::Release);
     true
 }

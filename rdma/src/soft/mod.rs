@@ -32,6 +32,7 @@ mod queue_pair;
 mod region;
 mod registry;
 mod ring;
+mod small;
 mod text;
 mod topology;
 mod wiring;

@@ -7,7 +7,7 @@
 
 use super::completion_queue::SoftCq;
 use super::connection;
-use super::queue_pair::SoftQp;
+use super::queue_pair::{Attention, SoftQp};
 use super::registry;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn counted(cq: &SoftCq, qp: &SoftQp) -> bool {
     let room = cq.fill.unpolled.fetch_add(1, Ordering::Relaxed) < i64::from(cq.capacity());
     if !room {
         cq.fill.unpolled.fetch_sub(1, Ordering::Relaxed);
-        qp.failing.0.store(true, Ordering::Release);
+        qp.attention.0.set(Attention::FAILING);
     }
     room
 }
@@ -88,13 +88,7 @@ pub(crate) fn fail(qp: &SoftQp) {
 }
 
 pub(crate) fn fail_now(qp: &Arc<SoftQp>) {
-    if qp.failing.0.swap(false, Ordering::AcqRel) {
+    if qp.attention.0.clear(Attention::FAILING) {
         connection::enter_error(qp);
     }
-}
-
-/// The state that a queue pair has for others.
-#[inline]
-pub(crate) fn is_failing(qp: &SoftQp) -> bool {
-    qp.failing.0.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
 //! `ibv_post_send` and `ibv_post_recv` of the software device, reached through `context->ops`.
 
-use super::profile::{Profile, ReturnStyle};
+use super::profile::ReturnStyle;
 use super::queue_pair::{
-    Body, Done, INLINE, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp,
+    Attention, Body, Done, INLINE, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp,
 };
 use super::{matching, overrun};
 use core::ffi::c_int;
@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C" fn post_send(
     if !qp.birth.is_here() {
         return libc::EPERM;
     }
-    if overrun::is_failing(qp) {
+    if qp.attention.0.has(Attention::FAILING) {
         overrun::fail(qp);
     }
     let mut send = qp.send.0.lock();
@@ -100,7 +100,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         // Inline capacity is granted as 0.
         return Err(libc::EINVAL);
     }
-    let places = check(qp, &sge)?;
+    let places = qp.limits.places(sge.length).ok_or(libc::EINVAL)?;
     if request.num_sge != 0 && sge.length != 0 {
         match qp.device.regions.find(sge.lkey) {
             Some(region) if region.domain == qp.domain.identity() && region.serial <= send.known_regions => {
@@ -141,16 +141,6 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
     Ok(())
 }
 
-/// The places that a range takes.
-#[inline]
-fn check(qp: &SoftQp, sge: &sys::ibv_sge) -> Result<u32, c_int> {
-    let profile: &Profile = &qp.device.profile;
-    if u64::from(sge.length) > profile.max_message {
-        return Err(libc::EINVAL);
-    }
-    Ok(profile.places(u64::from(sge.length)))
-}
-
 /// # Safety
 ///
 /// As for [`sys::ibv_post_recv`], except that null pointers are refused.
@@ -164,7 +154,7 @@ pub(crate) unsafe extern "C" fn post_recv(
     if !qp.birth.is_here() {
         return libc::EPERM;
     }
-    if overrun::is_failing(qp) {
+    if qp.attention.0.has(Attention::FAILING) {
         overrun::fail(qp);
     }
     let mut receive = qp.receive.0.lock();
@@ -183,7 +173,7 @@ pub(crate) unsafe extern "C" fn post_recv(
         }
         wr = request.next;
     }
-    if qp.awaited.0.load(Ordering::Relaxed)
+    if qp.attention.0.has(Attention::AWAITED)
         && let Some(peer) = &receive.peer
     {
         matching::help_peer(peer);
@@ -202,7 +192,7 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
     if receive.state == state::IBV_QPS_RESET {
         return Err(libc::EINVAL);
     }
-    let places = check(qp, &sge)?;
+    let places = qp.limits.places(sge.length).ok_or(libc::EINVAL)?;
     let mut forbidden = false;
     if request.num_sge != 0 && sge.length != 0 {
         match qp.device.regions.find(sge.lkey) {

@@ -123,16 +123,6 @@ impl Profile {
     pub(crate) fn grant(&self, asked: u32) -> Option<u32> {
         self.grants.iter().copied().find(|&granted| asked <= granted)
     }
-
-    /// How many places of a queue a message of `length` bytes takes.
-    #[inline]
-    pub(crate) fn places(&self, length: u64) -> u32 {
-        match self.depth_unit {
-            DepthUnit::Requests => 1,
-            // An empty message still takes a frame: inferred. Lengths are bounded by max_message before.
-            DepthUnit::Frames => length.div_ceil(FRAME).max(1) as u32,
-        }
-    }
 }
 
 impl Default for Profile {
@@ -151,13 +141,6 @@ mod tests {
         let grants = [1, 256, 1023, 1024, 2047, 2048, 4095].map(|asked| profile.grant(asked));
         assert_eq!(grants, [1023, 1023, 1023, 2047, 2047, 4095, 4095].map(Some));
         assert_eq!(profile.grant(4096), None);
-    }
-
-    #[test]
-    fn messages_are_counted_in_frames() {
-        let profile = Profile::thunderbolt();
-        let places = [0, 1, 4096, 4097, 65536, profile.max_message].map(|length| profile.places(length));
-        assert_eq!(places, [1, 1, 1, 2, 16, 4095]);
     }
 
     #[test]

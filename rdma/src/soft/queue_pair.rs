@@ -19,12 +19,14 @@ use super::completion_queue::SoftCq;
 use super::device::SoftDevice;
 use super::fork::Birth;
 use super::object::QpObject;
+use super::profile::{FRAME, Profile};
 use super::protection_domain::SoftPd;
 use super::registry::{Kind, Object};
 use super::ring::Ring;
+use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex};
 
@@ -38,6 +40,7 @@ pub(crate) struct SoftQp {
     pub(crate) birth: Birth,
     pub(crate) number: u32,
     pub(crate) signal_all: bool,
+    pub(crate) limits: Limits,
     pub(crate) device: Arc<SoftDevice>,
     pub(crate) domain: Arc<SoftPd>,
     pub(crate) send_cq: Arc<SoftCq>,
@@ -53,12 +56,8 @@ pub(crate) struct SoftQp {
     pub(crate) completed: Apart<AtomicU64>,
     /// What the poller has given back, in places of the send and of the receive queue.
     pub(crate) released: Apart<Released>,
-    /// A hint for this side's poller: a send waits for a receive.
-    pub(crate) waits: Apart<AtomicBool>,
-    /// A completion was lost: the queue pair is to go to the error state (overrun.rs).
-    pub(crate) failing: Apart<AtomicBool>,
-    /// A hint for this side's poster and poller: one of the peer's sends waits for a receive of ours.
-    pub(crate) awaited: Apart<AtomicBool>,
+    /// What posters and pollers have to look after besides the ordinary.
+    pub(crate) attention: Apart<Attention>,
 }
 
 // SAFETY: the ABI prefix holds raw pointers to objects that the Arcs beside it keep alive; its one field that changes
@@ -73,6 +72,33 @@ unsafe impl Object for SoftQp {
     const KIND: Kind = Kind::QueuePair;
 }
 
+/// Flags in one byte, so that looking for all of them is one load of a line that nobody writes.
+#[derive(Default)]
+pub(crate) struct Attention(AtomicU8);
+
+impl Attention {
+    /// For this side's poller: a send waits for a receive. A hint.
+    pub(crate) const WAITS: u8 = 1;
+    /// For this side's poster and poller: one of the peer's sends waits for a receive of ours. A hint.
+    pub(crate) const AWAITED: u8 = 2;
+    /// A completion was lost: the queue pair is to go to the error state (overrun.rs).
+    pub(crate) const FAILING: u8 = 4;
+
+    #[inline]
+    pub(crate) fn has(&self, flags: u8) -> bool {
+        self.0.load(Ordering::Relaxed) & flags != 0
+    }
+
+    pub(crate) fn set(&self, flag: u8) {
+        self.0.fetch_or(flag, Ordering::SeqCst);
+    }
+
+    /// Returns whether it was set.
+    pub(crate) fn clear(&self, flag: u8) -> bool {
+        self.0.fetch_and(!flag, Ordering::SeqCst) & flag != 0
+    }
+}
+
 /// Counts that only grow.
 #[derive(Default)]
 pub(crate) struct Released {
@@ -80,6 +106,31 @@ pub(crate) struct Released {
     pub(crate) sends: AtomicU64,
     pub(crate) receive_places: AtomicU64,
     pub(crate) receives: AtomicU64,
+}
+
+/// What the data path asks of the profile, beside the queues it asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) max_message: u32,
+    pub(crate) frames: bool,
+}
+
+impl Limits {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        Limits {
+            max_message: u32::try_from(profile.max_message).unwrap_or(u32::MAX),
+            frames: profile.depth_unit == DepthUnit::Frames,
+        }
+    }
+
+    /// The places that a message takes, if it is not too long.
+    #[inline]
+    pub(crate) fn places(self, length: u32) -> Option<u32> {
+        if length > self.max_message {
+            return None;
+        }
+        Some(if self.frames { length.div_ceil(FRAME as u32).max(1) } else { 1 })
+    }
 }
 
 /// A queue pair's attributes, as they were last set.

@@ -2,6 +2,7 @@
 //!
 //! Nothing of the queue pair changes before `submit`: a batch that is dropped or forgotten has only held memory.
 
+use super::parcel::Parcel;
 use super::post::SendKind;
 use super::queue::request_id;
 use super::queue_pair::{Poster, RawQueuePair};
@@ -26,7 +27,7 @@ macro_rules! link {
 /// A request of a batch, checked and not posted.
 #[derive(Debug)]
 pub(crate) struct Item {
-    memory: Memory,
+    memory: Parcel,
     address: u64,
     key: u32,
     start: usize,
@@ -70,7 +71,7 @@ impl<const N: usize> Items<N> {
     /// Adds a request that [`RawQueuePair::admit`] has let in.
     pub(crate) fn push(
         &mut self,
-        memory: Memory,
+        memory: Parcel,
         extent: &Extent,
         (start, length): (usize, u32),
         token: u64,
@@ -202,7 +203,8 @@ impl RawQueuePair {
             .filter_map(|mark| {
                 // SAFETY: we are the poster and hold the latch of the lane's completion queue.
                 let posted = unsafe { lane.withdraw(mark.slot, mark.generation) }?;
-                Some((posted.token, posted.memory))
+                // SAFETY: the words came from the slot, which owned the memory and has given it up.
+                Some((posted.token, unsafe { Parcel::from_raw(posted.memory) }.into_memory()))
             })
             .collect();
         drop(held);
@@ -215,7 +217,7 @@ impl RawQueuePair {
 fn fill(poster: &mut Poster, lane: &Lane, item: Item, signaled: bool, run: u16) -> Mark {
     let mark = Mark { slot: poster.next, generation: poster.generation, depth: item.depth, signaled };
     let posted = Posted {
-        memory: item.memory,
+        memory: item.memory.into_raw(),
         token: item.token,
         start: item.start,
         length: item.length,

@@ -20,6 +20,7 @@ pub(crate) mod latch;
 pub(crate) mod library;
 pub(crate) mod owner;
 pub(crate) mod pages;
+pub(crate) mod parcel;
 pub(crate) mod post;
 pub(crate) mod queue;
 pub(crate) mod queue_pair;

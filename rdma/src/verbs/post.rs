@@ -1,12 +1,16 @@
 //! Posting: the hot path.
 
+use super::domain::RawDomain;
 use super::latch::Held;
+use super::parcel::{Parcel, RawParcel};
 use super::queue::{RawQueue, Table, request_id};
 use super::queue_pair::{Poster, RawQueuePair};
 use super::slots::{Lane, Posted};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{Extent, Payload};
+use crate::memory::{Extent, Packed, Payload};
+use crate::queue_pair::bounds;
 use core::ffi::c_int;
+use core::ops::RangeBounds;
 use core::ptr::null_mut;
 use rdma_sys as sys;
 
@@ -23,24 +27,90 @@ pub(crate) struct SendKind {
     pub(crate) immediate: Option<u32>,
 }
 
+/// Why a post did not happen, and whether its memory is the caller's again.
+struct Refusal {
+    error: Error,
+    returned: bool,
+}
+
+impl From<Error> for Refusal {
+    #[inline]
+    fn from(error: Error) -> Self {
+        Refusal { error, returned: true }
+    }
+}
+
+/// A request, in the form in which the compiler keeps it in registers.
+#[derive(Clone, Copy)]
+struct Wanted {
+    parcel: RawParcel,
+    extent: Extent,
+    start: usize,
+    length: u32,
+    token: u64,
+}
+
+/// Takes memory apart, and puts it together again if the post does not happen.
+#[inline(always)]
+fn with_parts<M: Payload>(
+    memory: M,
+    range: &impl RangeBounds<usize>,
+    token: u64,
+    post: impl FnOnce(Wanted) -> Result<(), Refusal>,
+) -> Result<(), Rejected<M>> {
+    let extent = memory.extent();
+    let parcel = memory.into_parcel().0.into_raw();
+    let result = match bounds(range, extent.length) {
+        Ok((start, length)) => post(Wanted { parcel, extent, start, length, token }),
+        Err(error) => Err(error.into()),
+    };
+    match result {
+        Ok(()) => Ok(()),
+        Err(refusal) => Err(rejected(refusal, parcel)),
+    }
+}
+
+#[cold]
+fn rejected<M: Payload>(refusal: Refusal, parcel: RawParcel) -> Rejected<M> {
+    let memory = refusal.returned.then(|| {
+        // SAFETY: the words were taken from the memory, and whoever refused it has given up what it had of them.
+        Packed(unsafe { Parcel::from_raw(parcel) })
+    });
+    Rejected { error: refusal.error, memory: memory.and_then(M::from_parcel) }
+}
+
 impl RawQueuePair {
     /// Posts one receive.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post_recv<M: Payload>(
         &mut self,
         memory: M,
-        start: usize,
-        length: u32,
+        range: &impl RangeBounds<usize>,
         token: u64,
     ) -> Result<(), Rejected<M>> {
-        let extent = memory.extent();
-        let depth = match self.admit(&extent, start, length, false, (0, 0)) {
-            Ok(depth) => depth,
-            Err(error) => return Err(Rejected { error, memory: Some(memory) }),
-        };
-        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run: 0 };
+        with_parts(memory, range, token, |wanted| self.receive_one(&wanted))
+    }
+
+    /// Posts one send.
+    #[inline(always)]
+    pub(crate) fn post_send<M: Payload>(
+        &mut self,
+        memory: M,
+        range: &impl RangeBounds<usize>,
+        token: u64,
+        kind: SendKind,
+    ) -> Result<(), Rejected<M>> {
+        with_parts(memory, range, token, |wanted| self.send_one(&wanted, kind))
+    }
+
+    #[inline(always)]
+    fn receive_one(&mut self, wanted: &Wanted) -> Result<(), Refusal> {
+        let &Wanted { parcel, extent, start, length, token } = wanted;
+        let depth = self.admit(&extent, start, length, false, (0, 0))?;
         let (slot, generation) = (self.receive.next, self.receive.generation);
-        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
+        let posted = Posted { memory: parcel, token, start, length, depth, run: 0 };
+        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free. The slot owns the memory now: if the post
+        // fails, `undo` takes it back.
         unsafe { self.slots.receive.fill(slot, generation, posted) };
         let mut sge = sys::ibv_sge { addr: extent.address + start as u64, length, lkey: extent.key };
         let mut request = sys::ibv_recv_wr {
@@ -62,26 +132,16 @@ impl RawQueuePair {
         Ok(())
     }
 
-    /// Posts one send.
-    #[inline]
-    pub(crate) fn post_send<M: Payload>(
-        &mut self,
-        memory: M,
-        start: usize,
-        length: u32,
-        token: u64,
-        kind: SendKind,
-    ) -> Result<(), Rejected<M>> {
-        let extent = memory.extent();
-        let depth = match self.admit(&extent, start, length, true, (0, 0)) {
-            Ok(depth) => depth,
-            Err(error) => return Err(Rejected { error, memory: Some(memory) }),
-        };
+    #[inline(always)]
+    fn send_one(&mut self, wanted: &Wanted, kind: SendKind) -> Result<(), Refusal> {
+        let &Wanted { parcel, extent, start, length, token } = wanted;
+        let depth = self.admit(&extent, start, length, true, (0, 0))?;
         let signaled = !kind.unsignaled || self.send.must_signal(depth, &self.slots.send);
         let run = if signaled { self.send.run } else { 0 };
-        let posted = Posted { memory: memory.into_memory(), token, start, length, depth, run };
         let (slot, generation) = (self.send.next, self.send.generation);
-        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free.
+        let posted = Posted { memory: parcel, token, start, length, depth, run };
+        // SAFETY: we are the poster (`&mut self`), and `admit` found the slot free. The slot owns the memory now: if the post
+        // fails, `undo` takes it back.
         unsafe { self.slots.send.fill(slot, generation, posted) };
         let mut sge = sys::ibv_sge { addr: extent.address + start as u64, length, lkey: extent.key };
         let mut request = send_request(kind, signaled);
@@ -103,7 +163,7 @@ impl RawQueuePair {
 
     /// Checks a request before anything is touched. Returns the depth that it takes. `ahead` are requests and depth that are
     /// spoken for by a batch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(
         &mut self,
         extent: &Extent,
@@ -113,20 +173,30 @@ impl RawQueuePair {
         ahead: (u32, u32),
     ) -> Result<u16> {
         if self.slots.is_poisoned() {
-            return Err(self.about(Error::new(ErrorKind::Poisoned, "").with_hint("close it, which returns its memory")));
+            return Err(self.poisoned());
         }
         if !core::ptr::eq(extent.domain, &raw const *self.domain) || extent.serial > self.known_regions {
-            return Err(self.foreign(extent));
+            return Err(self.foreign(extent.domain));
         }
         debug_assert!(start as u64 + u64::from(length) <= extent.length as u64);
         let rules = &self.domain.rules;
         if u64::from(length) > rules.max_message() || (length == 0 && !rules.allows_empty()) {
-            return Err(self.about(rules.bad_length(u64::from(length))));
+            return Err(self.bad_length(length));
         }
         let depth = rules.depth_of(length);
         let (poster, lane) =
             if send { (&mut self.send, &self.slots.send) } else { (&mut self.receive, &self.slots.receive) };
         if poster.admits(depth, ahead, lane) { Ok(depth) } else { Err(self.full(depth, send)) }
+    }
+
+    #[cold]
+    fn poisoned(&self) -> Error {
+        self.about(Error::new(ErrorKind::Poisoned, "").with_hint("close it, which returns its memory"))
+    }
+
+    #[cold]
+    fn bad_length(&self, length: u32) -> Error {
+        self.about(self.domain.rules.bad_length(u64::from(length)))
     }
 
     #[cold]
@@ -145,8 +215,8 @@ impl RawQueuePair {
     }
 
     #[cold]
-    fn foreign(&self, extent: &Extent) -> Error {
-        let error = if core::ptr::eq(extent.domain, &raw const *self.domain) {
+    fn foreign(&self, domain: *const RawDomain) -> Error {
+        let error = if core::ptr::eq(domain, &raw const *self.domain) {
             Error::argument(
                 "the memory was registered after the queue pair was connected, and the device does not know it",
             )
@@ -158,15 +228,9 @@ impl RawQueuePair {
         self.about(error)
     }
 
-    /// Takes the memory back after a single post that failed.
+    /// Takes the memory out of its slot after a single post that failed.
     #[cold]
-    fn undo<M: Payload>(
-        &self,
-        call: &'static str,
-        returned: c_int,
-        held: Option<Held<'_, Table>>,
-        send: bool,
-    ) -> Rejected<M> {
+    fn undo(&self, call: &'static str, returned: c_int, held: Option<Held<'_, Table>>, send: bool) -> Refusal {
         let (poster, lane, queue): (_, _, &RawQueue) = if send {
             (&self.send, &self.slots.send, &self.queues[0])
         } else {
@@ -178,16 +242,14 @@ impl RawQueuePair {
         };
         let held = held.unwrap_or_else(|| queue.lock());
         // SAFETY: we are the poster and hold the latch of the lane's completion queue.
-        let posted = unsafe { lane.withdraw(poster.next, poster.generation) };
+        let withdrawn = unsafe { lane.withdraw(poster.next, poster.generation) };
         drop(held);
-        match posted {
-            Some(posted) => Rejected { error, memory: M::from_memory(posted.memory) },
-            None => {
-                // The device reported a failed post as completed: the memory went with that completion.
-                self.slots.poison();
-                Rejected { error: error.with_kind(ErrorKind::Poisoned), memory: None }
-            }
+        if withdrawn.is_some() {
+            return Refusal { error, returned: true };
         }
+        // The device reported a failed post as completed: the memory went with that completion.
+        self.slots.poison();
+        Refusal { error: error.with_kind(ErrorKind::Poisoned), returned: false }
     }
 }
 
@@ -208,7 +270,7 @@ pub(super) fn send_request(kind: SendKind, signaled: bool) -> sys::ibv_send_wr {
 
 impl Poster {
     /// Whether a request of this depth has room.
-    #[inline]
+    #[inline(always)]
     fn admits(&mut self, depth: u16, (requests, places): (u32, u32), lane: &Lane) -> bool {
         let wanted = u64::from(places) + u64::from(depth);
         if self.taken - self.returned + wanted > u64::from(self.depth) {

@@ -6,8 +6,9 @@
 use super::call;
 use super::context::RawContext;
 use super::latch::{Held, Latch};
-use super::slots::{Fault, GENERATION_BITS, INDEX_BITS, Posted, Slots};
-use crate::completion::{Completion, Direction, Outcome, Status};
+use super::parcel::Parcel;
+use super::slots::{Fault, GENERATION_BITS, INDEX_BITS, Lane, Slots};
+use crate::completion::{Completion, Direction, Report, Status};
 use crate::error::{Error, ErrorKind, Result};
 use core::ffi::c_int;
 use core::fmt;
@@ -92,13 +93,12 @@ fn parse(id: u64) -> Id {
     }
 }
 
-/// What became of one completion of the provider.
-pub(crate) enum Routed {
-    /// A completion for the user; `finished` if the provider's is used up by it (unsignaled requests that ended with it
-    /// come first, one at a time).
-    Completion { completion: Completion, finished: bool },
+/// What became of one completion of the provider, where it is not simply a completion.
+pub(crate) enum Detour {
     /// Of a queue pair that has been closed.
     Stale,
+    /// An unsignaled request ended with it, and comes first; the provider's completion is still to be routed.
+    Earlier(Completion),
     /// It broke the rules.
     Fault(Error),
 }
@@ -197,7 +197,7 @@ impl RawQueue {
     }
 
     /// Takes what the provider has. The caller holds the table.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&self, _table: &mut Table, out: &mut [sys::ibv_wc]) -> Result<usize> {
         let room = out.len().min(c_int::MAX as usize) as c_int;
         // SAFETY: a live completion queue, and room for that many completions.
@@ -218,53 +218,71 @@ impl RawQueue {
     }
 
     /// Finds out whose a completion is and takes the memory out of its slot.
-    #[inline]
-    pub(crate) fn route(&self, table: &mut Table, wc: &sys::ibv_wc) -> Routed {
+    #[inline(always)]
+    pub(crate) fn route(&self, table: &mut Table, wc: &sys::ibv_wc) -> Result<Completion, Detour> {
+        let id = parse(wc.wr_id);
+        let entry = table.entries.get(usize::from(id.member.index));
+        let Some((slots, generation)) = entry.and_then(|entry| Some((entry.slots.as_deref()?, entry.generation)))
+        else {
+            return Err(self.nobody(table, wc));
+        };
+        if generation != id.member.generation || slots.is_poisoned() {
+            return Err(self.nobody(table, wc));
+        }
+        let receive = id.direction == Direction::Receive;
+        let lane = if receive { &slots.receive } else { &slots.send };
+        // SAFETY: `table` is borrowed from this queue's latch, for longer than what is returned.
+        let Some(slot) = (unsafe { lane.occupied(id.slot, id.generation) }) else {
+            return Err(self.fault(Some(slots), wc, Fault::NeverIssued));
+        };
+        let posted = slot.posted();
+        if posted.run != 0
+            && let Some(completion) = earlier(lane, wc.wr_id, posted.run, slots.number)
+        {
+            return Err(Detour::Earlier(completion));
+        }
+        let success = wc.status == sys::ibv_wc_status::IBV_WC_SUCCESS;
+        if receive && success && wc.byte_len > posted.length {
+            return Err(self.fault(Some(slots), wc, Fault::TooLong));
+        }
+        // Only a receive says how much it is; what a send's completion says there is undefined.
+        let length = if receive { wc.byte_len } else { posted.length };
+        let immediate = success && wc.wc_flags & sys::IBV_WC_WITH_IMM != 0;
+        let flags = if receive { Report::RECEIVE } else { 0 } | if immediate { Report::IMMEDIATE } else { 0 };
+        let (memory, token, start) = (posted.memory, posted.token, posted.start);
+        slot.release();
+        Ok(Completion(Report {
+            // SAFETY: the words came from a slot that owned the memory and has given it up.
+            memory: unsafe { Parcel::from_raw(memory) },
+            token,
+            start,
+            length,
+            queue_pair: slots.number,
+            status: Status::from_raw(wc.status.0),
+            extra: if success { u32::from_be(wc.imm_data) } else { wc.vendor_err },
+            flags,
+        }))
+    }
+
+    /// A completion for a queue pair that is not there, or not believed any more.
+    #[cold]
+    fn nobody(&self, table: &mut Table, wc: &sys::ibv_wc) -> Detour {
         let id = parse(wc.wr_id);
         let Some(entry) = table.entries.get(usize::from(id.member.index)) else {
             return self.fault(None, wc, Fault::NeverIssued);
         };
-        if entry.generation != id.member.generation || entry.slots.is_none() {
-            // A generation that has been, or the current one of an empty place that was used up.
-            let gone = id.member.generation < entry.generation || entry.generation == u16::MAX;
-            if gone {
-                table.stale += 1;
-                return Routed::Stale;
-            }
-            return self.fault(None, wc, Fault::NeverIssued);
-        }
-        let Some(slots) = &entry.slots else { return Routed::Stale };
-        if slots.is_poisoned() {
-            // It will not be believed again. What is in flight comes back from close().
+        let current = entry.generation == id.member.generation && entry.slots.is_some();
+        // A generation that has been, or the last one of a place that was used up. (A current one is a poisoned queue pair's:
+        // what it has in flight comes back from close().)
+        if current || id.member.generation < entry.generation || entry.generation == u16::MAX {
             table.stale += 1;
-            return Routed::Stale;
+            return Detour::Stale;
         }
-        let success = wc.status == sys::ibv_wc_status::IBV_WC_SUCCESS;
-        let (lane, length) = match id.direction {
-            Direction::Send => (&slots.send, None),
-            Direction::Receive => (&slots.receive, success.then_some(wc.byte_len)),
-        };
-        if id.direction == Direction::Send {
-            // SAFETY: `table` is borrowed from this queue's latch.
-            let run = unsafe { lane.run(id.slot, id.generation) };
-            if run != 0
-                && let Some(posted) = earlier(lane, &id, run)
-            {
-                return Routed::Completion { completion: retired(slots.number, posted), finished: false };
-            }
-        }
-        // SAFETY: `table` is borrowed from this queue's latch.
-        match unsafe { lane.complete(id.slot, id.generation, length) } {
-            Ok(posted) => Routed::Completion {
-                completion: completion(slots.number, id.direction, wc, success, posted),
-                finished: true,
-            },
-            Err(fault) => self.fault(Some(slots), wc, fault),
-        }
+        self.fault(None, wc, Fault::NeverIssued)
     }
 
     #[cold]
-    fn fault(&self, slots: Option<&Arc<Slots>>, wc: &sys::ibv_wc, fault: Fault) -> Routed {
+    fn fault(&self, slots: Option<&Slots>, wc: &sys::ibv_wc, fault: Fault) -> Detour {
         let what = match fault {
             Fault::NeverIssued => format!("a completion for work request {:#x}, which is not in flight", wc.wr_id),
             Fault::TooLong => format!("a receive of {} bytes, more than were posted", wc.byte_len),
@@ -276,7 +294,7 @@ impl RawQueue {
             slots.poison();
             error = error.on_queue_pair(slots.number);
         }
-        Routed::Fault(error)
+        Detour::Fault(error)
     }
 
     fn destroy(&mut self) -> Result<()> {
@@ -300,41 +318,29 @@ impl Drop for RawQueue {
     }
 }
 
-/// The oldest of the unsignaled sends that end with the send `id`, if one is left.
+/// The completion of the oldest of the unsignaled sends that end with the send `id`, if one is left.
 #[cold]
-fn earlier(lane: &super::slots::Lane, id: &Id, run: u16) -> Option<Posted> {
+fn earlier(lane: &Lane, id: u64, run: u16, queue_pair: u32) -> Option<Completion> {
+    let id = parse(id);
     let capacity = lane.capacity();
     (1..=u32::from(run)).rev().find_map(|back| {
         let slot = (id.slot + capacity - back % capacity) % capacity;
         // SAFETY: the caller of `route` holds the queue's latch.
-        unsafe { lane.complete(slot, id.generation.wrapping_sub(back), None) }.ok()
+        let slot = unsafe { lane.occupied(slot, id.generation.wrapping_sub(back))? };
+        let posted = *slot.posted();
+        slot.release();
+        Some(Completion(Report {
+            // SAFETY: the slot owned the memory, and has given it up.
+            memory: unsafe { Parcel::from_raw(posted.memory) },
+            token: posted.token,
+            start: posted.start,
+            length: posted.length,
+            queue_pair,
+            status: Status::SUCCESS,
+            extra: 0,
+            flags: 0,
+        }))
     })
-}
-
-fn retired(number: u32, posted: Posted) -> Completion {
-    let Posted { memory, token, start, length, .. } = posted;
-    Completion {
-        queue_pair: number,
-        token,
-        direction: Direction::Send,
-        outcome: Outcome::Success { length, immediate: None },
-        memory,
-        start,
-    }
-}
-
-#[inline]
-fn completion(number: u32, direction: Direction, wc: &sys::ibv_wc, success: bool, posted: Posted) -> Completion {
-    let Posted { memory, token, start, length, .. } = posted;
-    let outcome = if success {
-        // Only a receive says how much it is; what a send's completion says there is undefined.
-        let length = if direction == Direction::Receive { wc.byte_len } else { length };
-        let immediate = (wc.wc_flags & sys::IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
-        Outcome::Success { length, immediate }
-    } else {
-        Outcome::Failure { status: Status::from_raw(wc.status.0), vendor: wc.vendor_err }
-    };
-    Completion { queue_pair: number, token, direction, outcome, memory, start }
 }
 
 impl fmt::Debug for RawQueue {

@@ -2,6 +2,7 @@
 
 use super::call;
 use super::domain::RawDomain;
+use super::parcel::Parcel;
 use super::queue::{Membership, RawQueue};
 use super::slots::{Posted, Slots};
 use crate::completion::Direction;
@@ -60,6 +61,12 @@ impl Poster {
     fn new(depth: u32, base: u64) -> Self {
         Poster { next: 0, generation: 0, taken: 0, returned: 0, depth, base, run: 0, run_depth: 0 }
     }
+}
+
+/// A request that had no completion when its queue pair was destroyed.
+pub(crate) struct Returned {
+    pub(crate) token: u64,
+    pub(crate) memory: Parcel,
 }
 
 /// What to ask for.
@@ -187,11 +194,11 @@ impl RawQueuePair {
     }
 
     /// Destroys the queue pair, and then takes all memory out of its slots: sends first, each queue oldest first.
-    pub(crate) fn close(mut self) -> Result<(Vec<Posted>, Vec<Posted>)> {
+    pub(crate) fn close(mut self) -> Result<[Vec<Returned>; 2]> {
         self.destroy()
     }
 
-    fn destroy(&mut self) -> Result<(Vec<Posted>, Vec<Posted>)> {
+    fn destroy(&mut self) -> Result<[Vec<Returned>; 2]> {
         self.live = false;
         let [send_queue, receive_queue] = &self.queues;
         let same = Arc::ptr_eq(send_queue, receive_queue);
@@ -232,7 +239,15 @@ impl RawQueuePair {
         }
         // SAFETY: we are the poster, hold the latches of both completion queues, and the queue pair has been destroyed, so
         // the device is done with the memory.
-        Ok(unsafe { (self.slots.send.drain(self.send.next), self.slots.receive.drain(self.receive.next)) })
+        let (sends, receives) =
+            unsafe { (self.slots.send.drain(self.send.next), self.slots.receive.drain(self.receive.next)) };
+        drop((first_table, second_table));
+        let owned = |posted: Posted| Returned {
+            token: posted.token,
+            // SAFETY: the words came from a slot that owned the memory and has given it up.
+            memory: unsafe { Parcel::from_raw(posted.memory) },
+        };
+        Ok([sends, receives].map(|lane| lane.into_iter().map(owned).collect()))
     }
 }
 

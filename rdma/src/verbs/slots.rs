@@ -12,14 +12,16 @@
 //! * Taking a slot back after a post that failed, and emptying all slots after the queue pair was destroyed, is done with
 //!   that latch held, too.
 
-use crate::memory::Memory;
+use super::parcel::RawParcel;
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// What a request leaves behind for its completion.
-#[derive(Debug)]
+/// What a request leaves behind for its completion. Plain data: the memory's ownership is with the slot's tag.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Posted {
-    pub(crate) memory: Memory,
+    pub(crate) memory: RawParcel,
     pub(crate) token: u64,
     /// The range of the memory that was posted.
     pub(crate) start: usize,
@@ -59,11 +61,11 @@ pub(crate) struct Lane {
     returned: Apart<AtomicU64>,
 }
 
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Cell {
-    /// 0, or `generation << 1 | 1`.
+    posted: UnsafeCell<MaybeUninit<Posted>>,
+    /// 0, or `generation << 1 | 1`: then `posted` is initialised, and owns its memory.
     tag: AtomicU32,
-    posted: UnsafeCell<Option<Posted>>,
 }
 
 // SAFETY: `posted` is used by one side at a time, as the module's documentation lays down; the tag hands it over with
@@ -78,6 +80,31 @@ impl core::fmt::Debug for Cell {
 
 // A request touches one cache line of its own.
 const _: () = assert!(size_of::<Cell>() == 64);
+
+/// A slot with a request in flight, in the hands of the poller.
+pub(crate) struct Occupied<'a> {
+    lane: &'a Lane,
+    cell: &'a Cell,
+}
+
+impl Occupied<'_> {
+    /// What is in the slot. The words of its memory own it once [`release`](Self::release) has been called.
+    #[inline]
+    pub(crate) fn posted(&self) -> &Posted {
+        // SAFETY: the tag was set (`occupied`), so the slot is initialised and the poller's, which is us.
+        unsafe { (*self.cell.posted.get()).assume_init_ref() }
+    }
+
+    /// Gives the slot back to the poster, without what it owned, and returns the depth.
+    #[inline]
+    pub(crate) fn release(self) {
+        let depth = u64::from(self.posted().depth);
+        // One poller at a time (the latch), so no addition is lost.
+        let returned = &self.lane.returned.0;
+        returned.store(returned.load(Ordering::Relaxed) + depth, Ordering::Release);
+        self.cell.tag.store(0, Ordering::Release);
+    }
+}
 
 /// Why a completion was not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +137,7 @@ fn tag(generation: u32) -> u32 {
 
 impl Lane {
     fn new(requests: u32) -> Self {
-        let cell = |_| Cell { tag: AtomicU32::new(0), posted: UnsafeCell::new(None) };
+        let cell = |_| Cell { posted: UnsafeCell::new(MaybeUninit::uninit()), tag: AtomicU32::new(0) };
         Lane { cells: (0..requests).map(cell).collect(), returned: Apart(AtomicU64::new(0)) }
     }
 
@@ -140,54 +167,20 @@ impl Lane {
     #[inline]
     pub(crate) unsafe fn fill(&self, index: u32, generation: u32, posted: Posted) {
         let cell = &self.cells[index as usize];
-        // SAFETY: the tag was 0, so the slot is the poster's, who is our caller; it holds None, because whoever cleared
-        // the tag took what was in it, so overwriting without a drop loses nothing.
-        unsafe { cell.posted.get().write(Some(posted)) };
+        // SAFETY: the tag was 0, so the slot is the poster's, who is our caller.
+        unsafe { (*cell.posted.get()).write(posted) };
         cell.tag.store(tag(generation), Ordering::Release);
     }
 
-    /// Takes what a completed request left. The slot is the poster's again, the depth is returned.
-    ///
-    /// `length` is the completion's length, where one counts (a successful receive).
+    /// The slot of a completed request, if such a request is in flight.
     ///
     /// # Safety
     ///
-    /// The caller holds the latch of the lane's completion queue.
+    /// The caller holds the latch of the lane's completion queue for as long as it keeps what is returned.
     #[inline]
-    pub(crate) unsafe fn complete(&self, index: u32, generation: u32, length: Option<u32>) -> Result<Posted, Fault> {
-        let Some(cell) = self.cells.get(index as usize) else { return Err(Fault::NeverIssued) };
-        if cell.tag.load(Ordering::Acquire) != tag(generation) {
-            return Err(Fault::NeverIssued);
-        }
-        // SAFETY: the tag is set, so the slot is the poller's, who is our caller.
-        let slot = unsafe { &mut *cell.posted.get() };
-        if let (Some(length), Some(posted)) = (length, slot.as_ref())
-            && length > posted.length
-        {
-            return Err(Fault::TooLong);
-        }
-        let posted = slot.take().ok_or(Fault::NeverIssued)?;
-        // One poller at a time (the latch), so no addition is lost.
-        let returned = self.returned.0.load(Ordering::Relaxed) + u64::from(posted.depth);
-        self.returned.0.store(returned, Ordering::Release);
-        cell.tag.store(0, Ordering::Release);
-        Ok(posted)
-    }
-
-    /// How many unsignaled requests end with this one.
-    ///
-    /// # Safety
-    ///
-    /// The caller holds the latch of the lane's completion queue.
-    #[inline]
-    pub(crate) unsafe fn run(&self, index: u32, generation: u32) -> u16 {
-        match self.cells.get(index as usize) {
-            Some(cell) if cell.tag.load(Ordering::Acquire) == tag(generation) => {
-                // SAFETY: the tag is set, so the slot is the poller's, who is our caller.
-                unsafe { (*cell.posted.get()).as_ref().map_or(0, |posted| posted.run) }
-            }
-            _ => 0,
-        }
+    pub(crate) unsafe fn occupied(&self, index: u32, generation: u32) -> Option<Occupied<'_>> {
+        let cell = self.cells.get(index as usize)?;
+        (cell.tag.load(Ordering::Acquire) == tag(generation)).then_some(Occupied { lane: self, cell })
     }
 
     /// Takes back a slot whose post failed, unless a completion has taken it.
@@ -201,10 +194,11 @@ impl Lane {
         if cell.tag.load(Ordering::Acquire) != tag(generation) {
             return None;
         }
-        // SAFETY: with the latch held there is no poller, and the poster is our caller.
-        let posted = unsafe { (*cell.posted.get()).take() };
+        // SAFETY: the tag is set, so the slot is initialised; with the latch held there is no poller, and the poster is our
+        // caller.
+        let posted = unsafe { (*cell.posted.get()).assume_init() };
         cell.tag.store(0, Ordering::Release);
-        posted
+        Some(posted)
     }
 
     /// Empties all slots, oldest first, beginning at the poster's next.
@@ -217,10 +211,12 @@ impl Lane {
         order
             .filter_map(|index| {
                 let cell = &self.cells[index];
-                // SAFETY: with the latch held there is no poller, and the poster is our caller.
-                let posted = unsafe { (*cell.posted.get()).take() };
-                cell.tag.store(0, Ordering::Release);
-                posted
+                if cell.tag.swap(0, Ordering::AcqRel) == 0 {
+                    return None;
+                }
+                // SAFETY: the tag was set, so the slot is initialised; with the latch held there is no poller, and the
+                // poster is our caller. The tag says now that nobody owns the memory but what is returned.
+                Some(unsafe { (*cell.posted.get()).assume_init() })
             })
             .collect()
     }

@@ -2,7 +2,8 @@
 
 use super::region::RawRegion;
 use core::fmt;
-use core::ptr::NonNull;
+use core::mem::ManuallyDrop;
+use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// Exclusive use of a range of a region's memory. Dropping it gives the range back.
@@ -28,6 +29,24 @@ impl Span {
         Some(Span { region: region.clone(), start, length })
     }
 
+    /// The parts of the span, with what it owns.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (Arc<RawRegion>, NonNull<u8>, usize) {
+        let span = ManuallyDrop::new(self);
+        // SAFETY: the span is not used or dropped any more, so its region is moved out once.
+        (unsafe { ptr::read(&span.region) }, span.start, span.length)
+    }
+
+    /// A span from its parts.
+    ///
+    /// # Safety
+    ///
+    /// They came from `into_parts`, and no other span has been made of them.
+    #[inline]
+    pub(crate) unsafe fn from_parts(region: Arc<RawRegion>, start: NonNull<u8>, length: usize) -> Self {
+        Span { region, start, length }
+    }
+
     pub(crate) fn region(&self) -> &Arc<RawRegion> {
         &self.region
     }
@@ -35,6 +54,11 @@ impl Span {
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.length
+    }
+
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     /// The address of its first byte.

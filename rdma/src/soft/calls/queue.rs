@@ -6,14 +6,14 @@ use crate::soft::connection;
 use crate::soft::fork::Birth;
 use crate::soft::object::{CqObject, QpObject};
 use crate::soft::overrun::{self, Fill};
-use crate::soft::queue_pair::{Apart, Attributes, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
+use crate::soft::queue_pair::{Apart, Attention, Attributes, Limits, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
 use crate::soft::registry;
 use crate::soft::ring::Ring;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -117,6 +117,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         birth: Birth::now(),
         number,
         signal_all: init.sq_sig_all != 0,
+        limits: Limits::of(&device.profile),
         attributes: Mutex::new(Attributes {
             state: IBV_QPS_RESET,
             set: sys::ibv_qp_attr::default(),
@@ -151,9 +152,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         })),
         completed: Apart(AtomicU64::new(0)),
         released: Apart(Released::default()),
-        waits: Apart(AtomicBool::new(false)),
-        failing: Apart(AtomicBool::new(false)),
-        awaited: Apart(AtomicBool::new(false)),
+        attention: Apart(Attention::default()),
         device,
         domain,
         send_cq,

@@ -1,0 +1,179 @@
+//! Memory on its way through a queue pair, in one flat shape whatever it is.
+//!
+//! An enum of the three kinds would say the same; but moving one through slots and completions costs several times as much
+//! as these four words do (the compiler copies it by parts of odd sizes, which processors forward badly).
+
+use super::region::RawRegion;
+use super::span::Span;
+use crate::buffer::{Buffer, FrozenBuffer, SharedBuffer};
+use crate::memory::Memory;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+/// Which kind of memory a parcel is. A whole word that may hold any value: an enum would have niches, and the compiler
+/// would put other enums' tags there, in the middle of what is to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+struct Kind(usize);
+
+impl Kind {
+    const BUFFER: Kind = Kind(0);
+    const FROZEN: Kind = Kind(1);
+    const SHARED: Kind = Kind(2);
+}
+
+/// The words of a parcel. Plain data: copying it copies no ownership.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawParcel {
+    /// `Arc<RawRegion>` (of a span) or `Arc<Buffer>` (of a frozen buffer), as a raw pointer with its count.
+    owner: NonNull<()>,
+    start: NonNull<u8>,
+    length: usize,
+    kind: Kind,
+}
+
+// SAFETY: what it is made from (Span, Arc<Buffer>) is Send; the words are only ever made into that again.
+unsafe impl Send for RawParcel {}
+
+/// Owned memory of any kind.
+#[repr(transparent)]
+pub(crate) struct Parcel(RawParcel);
+
+// SAFETY: as for what it holds: Buffer, FrozenBuffer and SharedBuffer are Send and Sync.
+unsafe impl Send for Parcel {}
+// SAFETY: as above.
+unsafe impl Sync for Parcel {}
+
+impl Parcel {
+    #[inline]
+    fn of_span(span: Span, kind: Kind) -> Self {
+        let (region, start, length) = span.into_parts();
+        Parcel(RawParcel { owner: into_owner(region), start, length, kind })
+    }
+
+    #[inline]
+    pub(crate) fn from_buffer(buffer: Buffer) -> Self {
+        Parcel::of_span(buffer.into_span(), Kind::BUFFER)
+    }
+
+    #[inline]
+    pub(crate) fn from_shared(buffer: SharedBuffer) -> Self {
+        Parcel::of_span(buffer.into_span(), Kind::SHARED)
+    }
+
+    #[inline]
+    pub(crate) fn from_frozen(buffer: FrozenBuffer) -> Self {
+        let (start, length) = (buffer.span().start(), buffer.span().length());
+        Parcel(RawParcel { owner: into_owner(buffer.into_arc()), start, length, kind: Kind::FROZEN })
+    }
+
+    /// The words. Ownership goes with them.
+    #[inline]
+    pub(crate) fn into_raw(self) -> RawParcel {
+        ManuallyDrop::new(self).0
+    }
+
+    /// Ownership back.
+    ///
+    /// # Safety
+    ///
+    /// The words came from `into_raw` and have not been made a parcel again since.
+    #[inline]
+    pub(crate) unsafe fn from_raw(raw: RawParcel) -> Self {
+        Parcel(raw)
+    }
+
+    /// # Safety
+    ///
+    /// The kind is `Buffer` or `Shared`.
+    #[inline]
+    unsafe fn into_span(self) -> Span {
+        let RawParcel { owner, start, length, .. } = self.into_raw();
+        // SAFETY: of these two kinds, the words are those of a span that `of_span` took apart, with its count, which is
+        // given up here because `into_raw` consumed the parcel.
+        unsafe { Span::from_parts(Arc::from_raw(owner.as_ptr().cast_const().cast::<RawRegion>()), start, length) }
+    }
+
+    #[inline]
+    pub(crate) fn into_buffer(self) -> Option<Buffer> {
+        match self.0.kind {
+            // SAFETY: the kind is Buffer.
+            Kind::BUFFER => Some(Buffer::new(unsafe { self.into_span() })),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn into_shared(self) -> Option<SharedBuffer> {
+        match self.0.kind {
+            // SAFETY: the kind is Shared.
+            Kind::SHARED => Some(SharedBuffer::new(unsafe { self.into_span() })),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn into_frozen(self) -> Option<FrozenBuffer> {
+        match self.0.kind {
+            Kind::FROZEN => {
+                let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
+                // SAFETY: the owner of this kind came from an Arc<Buffer>, with its count, which is given up here.
+                Some(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn into_memory(self) -> Memory {
+        match self.0.kind {
+            // SAFETY: the kind is Buffer.
+            Kind::BUFFER => Memory::Buffer(Buffer::new(unsafe { self.into_span() })),
+            Kind::FROZEN => {
+                let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
+                // SAFETY: as in `into_frozen`.
+                Memory::Frozen(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
+            }
+            // SAFETY: the kind is Shared: there are three.
+            _ => Memory::Shared(SharedBuffer::new(unsafe { self.into_span() })),
+        }
+    }
+
+    /// The bytes, where they can be seen: not those of shared memory.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.0.kind {
+            Kind::SHARED => &[],
+            // SAFETY: the parcel owns a buffer, or a share of a frozen one, of this range: readable, and not written while
+            // `self` is borrowed (see `Span::bytes`).
+            _ => unsafe { core::slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) },
+        }
+    }
+}
+
+fn into_owner<T>(arc: Arc<T>) -> NonNull<()> {
+    // SAFETY: the pointer of an Arc is not null.
+    unsafe { NonNull::new_unchecked(Arc::into_raw(arc).cast_mut().cast()) }
+}
+
+impl Drop for Parcel {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the words are not used after this.
+        drop(unsafe { Parcel::from_raw(self.0) }.into_memory());
+    }
+}
+
+impl fmt::Debug for Parcel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} bytes", self.0.length)
+    }
+}
+
+impl fmt::Debug for RawParcel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} bytes", self.length)
+    }
+}
