@@ -57,12 +57,12 @@ proptest! {
             let build = [0, 1].map(|side| traffic::Op::Build { line, side });
             build.into_iter().chain([0, 1].map(|side| traffic::Op::Connect { line, side }))
         });
-        traffic::World::run(&open.chain(ops).collect::<Vec<_>>());
+        traffic::World::run(support::fabrics::mesh(2), &open.chain(ops).collect::<Vec<_>>());
     }
 
     #[test]
     fn traffic_from_nothing_follows_the_model(ops in prop::collection::vec(traffic_op(), 1..120)) {
-        traffic::World::run(&ops);
+        traffic::World::run(support::fabrics::mesh(2), &ops);
     }
 }
 

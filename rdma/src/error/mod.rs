@@ -139,6 +139,16 @@ impl Error {
         self.edit(|report| report.detail = detail.into())
     }
 
+    /// Adds what is known about the failure from elsewhere: kind, words and remedy.
+    pub(crate) fn explained_by(self, known: Error) -> Self {
+        let known = known.report().clone();
+        self.edit(|report| {
+            report.kind = known.kind;
+            report.detail = known.detail;
+            report.hint = known.hint;
+        })
+    }
+
     pub(crate) fn on_device(self, device: &Arc<str>) -> Self {
         self.edit(|report| report.subject.device = Some(device.clone()))
     }

@@ -1,9 +1,9 @@
 //! A model of a device's table of registered memory: what may be registered, what a key is good for, and when.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, aligned, errno};
 use proptest::prelude::*;
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 use std::collections::HashSet;
 use std::ptr::null_mut;
@@ -58,7 +58,7 @@ fn arena() -> usize {
 }
 
 pub(crate) fn run(ops: &[Op]) {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let mut host = Host::open(&fabric, 0);
     let verbs = host.verbs;
     // SAFETY: an open context.

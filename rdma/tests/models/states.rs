@@ -2,9 +2,9 @@
 //! and of its peer's, which stays connected throughout or comes and goes.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{self, Host, Memory, number};
 use proptest::prelude::*;
-use rdma::soft::Fabric;
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ struct Model {
 }
 
 pub(crate) fn run(ops: &[Op]) {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let ends = [0, 1].map(|index| {
         let mut host = Host::open(&fabric, index);
         let memory = host.memory(16384);

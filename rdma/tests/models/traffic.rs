@@ -143,8 +143,7 @@ fn contents(token: u64, length: usize) -> Vec<u8> {
 }
 
 impl World {
-    fn new(memory: usize) -> World {
-        let fabric = Fabric::mesh(2).unwrap();
+    fn new(fabric: Fabric, memory: usize) -> World {
         let side = |host| {
             let provider = Provider::soft(&fabric.host(host).unwrap()).unwrap();
             let context = provider.first_active().unwrap().open().unwrap();
@@ -168,13 +167,14 @@ impl World {
         World { sides: [side(0), side(1)], fabric, plugged: true, tokens: 0 }
     }
 
-    pub fn run(ops: &[Op]) {
+    /// Runs all of them on a new fabric of two hosts.
+    pub fn run(fabric: Fabric, ops: &[Op]) {
         let long = |op: &Op| match op {
             Op::Receive { length, .. } | Op::Send { length, .. } => *length > 16 * FRAME,
             Op::Batch { lengths, .. } => lengths.iter().any(|&length| length > 16 * FRAME),
             _ => false,
         };
-        let mut world = World::new(MEMORY[usize::from(ops.iter().any(long))]);
+        let mut world = World::new(fabric, MEMORY[usize::from(ops.iter().any(long))]);
         for &op in ops {
             world.apply(op);
         }

@@ -1,5 +1,6 @@
 //! Messages, and what comes back of them.
 
+use crate::support::fabrics;
 use crate::support::pair::{connect, fabric, pair};
 use crate::support::pattern;
 use std::time::Duration;
@@ -110,7 +111,7 @@ fn a_failure_becomes_an_error_that_says_what_to_do() {
 /// Every message of a broadcast is posted from one frozen buffer.
 #[test]
 fn a_frozen_buffer_goes_to_many_at_once() {
-    let fabric = rdma::soft::Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let [mut a, mut b] = connect(&fabric, |builder| builder.requests(8));
     for token in 0..4 {
         b.post_recv(64, token);

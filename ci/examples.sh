@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Runs every example as a newcomer would, for a moment, and then every failure that one can bring about without hardware:
+# the exit status must be right, a failure says so in one line, nothing panics and nothing hangs.
+set -euo pipefail
+CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+cargo build --release --examples --locked
+PATH=${CARGO_TARGET_DIR:-target}/release/examples:$PATH
+[[ $PATH == /* ]] || PATH=$PWD/$PATH
+for variable in $(compgen -v RDMA_ || true); do
+    unset "$variable"
+done
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+
+# Longer than anything here takes on a busy machine.
+deadline=60
+
+# expect STATUS WORDS COMMAND...: it ends in time with this status, and says the words somewhere.
+expect() {
+    local status=0 wanted=$1 words=$2
+    shift 2
+    echo "\$ $*"
+    timeout -k 5 "$deadline" "$@" >"$scratch/out" 2>"$scratch/error" </dev/null || status=$?
+    if [ "$status" -ne "$wanted" ] || ! cat "$scratch/out" "$scratch/error" | grep -qF -- "$words" ||
+        grep -q panicked "$scratch/error"; then
+        echo "status $status instead of $wanted, or not \"$words\":"
+        cat "$scratch/out" "$scratch/error"
+        return 1
+    fi
+    # A usage error of clap is longer: it names the way to --help.
+    if [ "$wanted" -eq 1 ] && [ "$(wc -l <"$scratch/error")" -ne 1 ]; then
+        echo "not one line of error:"
+        cat "$scratch/error"
+        return 1
+    fi
+}
+
+soft=(env RDMA_PROVIDER=soft)
+
+expect 0 'received "hello"' send_recv
+expect 0 'receiver'"'"'s mapping is at' zero_copy
+expect 0 '4 hosts, 12 messages' mesh
+expect 0 '2 hosts, 2 messages' mesh 2 --size 16773120
+expect 1 '16773120 is the most' mesh --size 16773121
+expect 2 'not in 2..=16' mesh 1
+
+expect 0 'PORT_ACTIVE (4)' devices --provider soft
+expect 0 'rdma_en5' "${soft[@]}" RDMA_SOFT_TOPOLOGY=mesh:4 devices --list
+expect 0 '"max_qp_wr": 4095' "${soft[@]}" devices --json
+expect 1 'no verbs library' env RDMA_LIBRARY=/nonexistent devices
+expect 1 'there is rdma_en2' devices --provider soft --device rdma_en9
+expect 1 '`system` or `soft`' env RDMA_PROVIDER=hard devices
+if [ ! -d /sys/class/infiniband ] && [ "$(uname)" = Linux ]; then
+    expect 1 'devices: ' env RDMA_PROVIDER=system devices
+fi
+
+expect 0 't_typical[usec]' pingpong --iters 1000
+expect 0 '8388608' pingpong --all --iters 10
+expect 0 '"ratio"' pingpong --json --iters 100
+expect 0 ' usec ' pingpong --histogram --iters 1000 --size 8
+expect 0 'MsgRate[Mpps]' pingpong --bandwidth --size 65536 --iters 100
+expect 0 '8388608' pingpong --bandwidth --all --iters 10
+expect 2 'empty message' pingpong --size 0
+expect 2 'cannot be used with' pingpong --all --size 4
+expect 2 'cannot be used with' pingpong --server --client localhost:1
+expect 2 'required arguments' pingpong --device rdma_en2
+expect 1 'at most 16773120 bytes' pingpong --size 16773121
+expect 1 'no verbs library' env RDMA_LIBRARY=/nonexistent pingpong --server
+expect 1 'there is rdma_en2' "${soft[@]}" pingpong --server --device rdma_en9
+expect 1 'GID[99] is empty' "${soft[@]}" pingpong --server --gid-index 99
+expect 1 'no client within 1s' "${soft[@]}" pingpong --server 127.0.0.1:0 --timeout 1
+expect 1 'no server at' "${soft[@]}" pingpong --client 127.0.0.1:9 --timeout 1
+expect 1 '--client takes HOST:PORT' "${soft[@]}" pingpong --client nowhere --timeout 1
+expect 1 'cannot listen on' "${soft[@]}" pingpong --server 127.0.0.1:port --timeout 1
+if [ -c /dev/full ]; then
+    expect 1 'cannot write the results' bash -c 'pingpong --iters 10 >/dev/full'
+fi
+# SIGINT after a second.
+expect 130 'interrupted' timeout --preserve-status -s INT 1 pingpong --iters 100000000
+expect 130 'interrupted' timeout --preserve-status -s INT 1 pingpong --iters 100000000 --bandwidth --size 65536
+expect 130 'interrupted' "${soft[@]}" timeout --preserve-status -s INT 1 pingpong --server 127.0.0.1:0
+
+# A server and a client in two processes are on two fabrics: they connect, and hear nothing of each other. When the server
+# is killed, the client must notice.
+RDMA_PROVIDER=soft pingpong --server 127.0.0.1:0 >"$scratch/server" 2>&1 &
+server=$!
+(sleep 3 && kill -KILL "$server") &
+until grep -q waiting "$scratch/server"; do
+    kill -0 "$server"
+    sleep 0.1
+done
+address=$(sed -n 's/.*waiting on \([^ ]*\) .*/\1/p' "$scratch/server")
+expect 1 'the peer is gone' "${soft[@]}" RDMA_SOFT_HOST=1 pingpong --client "$address"
+wait "$server" 2>/dev/null || true

@@ -1,0 +1,52 @@
+//! One message from one host to another: everything that it takes, in order.
+//!
+//! ```text
+//! cargo run --example send_recv
+//! ```
+//!
+//! Both hosts are software, and in this process. In real life each is a program of its own on a machine of its own, with
+//! `Provider::system()`, and the endpoints travel over TCP (`rdma::connect`; the README's program does that).
+
+use rdma::{Provider, soft::Fabric};
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn main() -> rdma::Result<()> {
+    // Two Macs and a cable. Each has a device for each of its Thunderbolt ports; take the one with the cable, and open it.
+    let fabric = Fabric::mesh(2)?;
+    let open = |host| Provider::soft(&fabric.host(host)?)?.first_active()?.open();
+    let (here, there) = (open(0)?, open(1)?);
+
+    // Memory that the device may use: registered in a protection domain, and before the queue pair is connected.
+    let (near, far) = (here.protection_domain()?, there.protection_domain()?);
+    let (outgoing, incoming) = (near.allocate(4096)?, far.allocate(4096)?);
+
+    // A queue pair on each side, and where its work completes.
+    let (mut sent, mut received) = (here.completion_queue(16)?, there.completion_queue(16)?);
+    let (mut near, mut far) = (near.queue_pair(&sent).build()?, far.queue_pair(&received).build()?);
+
+    // Each tells the other where it is, and connects.
+    let (port, other_port) = (here.port(1)?, there.port(1)?);
+    let endpoint = near.endpoint(&port, port.gid()?)?;
+    let other_endpoint = far.endpoint(&other_port, other_port.gid()?)?;
+    let (mut near, mut far) = (near.connect(&other_endpoint)?, far.connect(&endpoint)?);
+
+    // The receiver says where a message may go. Its length need not be known, but over Thunderbolt its number of 4 KiB frames.
+    far.post_recv(incoming.buffer(4096)?, 1)?;
+
+    // The sender writes, and gives the buffer away until the device is done with it.
+    let mut buffer = outgoing.buffer(5)?;
+    buffer.copy_from_slice(b"hello");
+    near.post_send(buffer, .., 2)?;
+
+    // Each buffer comes back with its completion; the `?` of `into_result` is for work that failed.
+    let (sent, received) = (sent.wait(TIMEOUT)?.into_result()?, received.wait(TIMEOUT)?.into_result()?);
+    println!(
+        "sent {:?}, received {:?}",
+        sent.bytes().escape_ascii().to_string(),
+        received.bytes().escape_ascii().to_string()
+    );
+    assert_eq!(received.bytes(), b"hello");
+    Ok(())
+}

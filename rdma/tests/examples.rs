@@ -1,0 +1,279 @@
+//! The examples as a person runs them: as programs, with their output, exit status and a deadline.
+#![cfg(feature = "soft")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer than a second or two, unless the machine is very busy.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An example's program, which cargo builds next to the tests. What the environment says of providers does not count.
+fn example(name: &str, arguments: &str) -> Command {
+    let here = std::env::current_exe().unwrap();
+    let program: PathBuf = here.ancestors().nth(2).unwrap().join("examples").join(name);
+    assert!(program.exists(), "{} is not built: `cargo test` does, and `cargo build --examples`", program.display());
+    let mut command = Command::new(program);
+    command.args(arguments.split(' ').filter(|argument| !argument.is_empty()));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("RDMA_")) {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The same over the software fabric that the environment describes.
+fn soft(name: &str, arguments: &str) -> Command {
+    let mut command = example(name, arguments);
+    command.env("RDMA_PROVIDER", "soft");
+    command
+}
+
+/// What a program did.
+#[derive(Debug)]
+struct Outcome {
+    status: i32,
+    out: String,
+    error: String,
+}
+
+impl Outcome {
+    fn succeeded(self) -> String {
+        assert!(self.status == 0 && self.error.is_empty(), "{self:?}");
+        self.out
+    }
+
+    /// Failed, with this status and one line that has these words in it.
+    fn failed(self, status: i32, words: &str) {
+        assert!(self.status == status && self.error.contains(words), "not {status}, {words:?}: {self:?}");
+        assert_eq!(self.error.lines().count(), 1, "{self:?}");
+    }
+}
+
+fn run(mut command: Command) -> Outcome {
+    finish(command.spawn().unwrap(), DEADLINE)
+}
+
+/// Waits for a program, and kills it at the deadline.
+fn finish(mut child: Child, deadline: Duration) -> Outcome {
+    let (mut out, mut error) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let out = thread::spawn(move || read(&mut out));
+    let error = thread::spawn(move || read(&mut error));
+    let status = wait(&mut child, deadline);
+    let (out, error) = (out.join().unwrap(), error.join().unwrap());
+    let status = status.unwrap_or_else(|| panic!("did not end: {out}{error}"));
+    Outcome { status: status.code().unwrap_or(-1), out, error }
+}
+
+fn read(pipe: &mut impl Read) -> String {
+    let mut text = String::new();
+    pipe.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn wait(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    while begin.elapsed() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    None
+}
+
+/// Starts a program and waits for the first line of its output; what comes with it is not needed.
+fn start(mut command: Command) -> (Child, String) {
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    (child, line)
+}
+
+/// A pingpong server, once it listens, and where.
+fn server() -> (Child, String) {
+    let (child, line) = start(soft("pingpong", "--server 127.0.0.1:0"));
+    let address = line.split("waiting on ").nth(1).and_then(|rest| rest.split(' ').next()).expect(&line);
+    (child, address.to_owned())
+}
+
+#[test]
+fn devices_are_listed_as_the_c_tools_list_them() {
+    let out = run(example("devices", "--provider soft")).succeeded();
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some("    device          \t   node GUID"));
+    assert_eq!(lines.next(), Some("    ------          \t----------------"));
+    assert!(lines.next().unwrap().starts_with("    rdma_en2        \t"));
+    for line in [
+        "hca_id:\trdma_en2",
+        "\ttransport:\t\t\tThunderbolt (100)",
+        "\tmax_qp_wr:\t\t\t4095",
+        "\tmax_total_mcast_qp_attach:\t0",
+        "\t\tport:\t1",
+        "\t\t\tstate:\t\t\tPORT_ACTIVE (4)",
+        "\t\t\tactive_width:\t\t8X (4)",
+        "\t\t\tGID[  1]:\t\t0000:0000:0000:0000:0000:ffff:a9fe:0101",
+    ] {
+        assert!(out.lines().any(|found| found == line), "{line:?} is not in\n{out}");
+    }
+}
+
+#[test]
+fn devices_as_json() {
+    let mut command = soft("devices", "--json");
+    command.env("RDMA_SOFT_TOPOLOGY", "mesh:3").env("RDMA_SOFT_HOST", "2");
+    let all: Value = serde_json::from_str(&run(command).succeeded()).unwrap();
+    let names: Vec<_> = all.as_array().unwrap().iter().map(|device| device["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["rdma_en2", "rdma_en3"]);
+    assert_eq!((&all[0]["max_qp"], &all[1]["ports"][0]["state"]), (&Value::from(11), &Value::from(4)));
+    assert_eq!(all[0]["ports"][0]["gids"][1]["kind"], "Ipv4Mapped");
+}
+
+#[test]
+fn devices_that_are_not_there() {
+    let mut missing = example("devices", "");
+    missing.env("RDMA_LIBRARY", "/nonexistent");
+    run(missing).failed(1, "no verbs library");
+    run(example("devices", "--provider soft --device rdma_en9")).failed(1, "there is rdma_en2");
+    let mut misspelt = example("devices", "");
+    misspelt.env("RDMA_PROVIDER", "hard");
+    run(misspelt).failed(1, "`system` or `soft`");
+    assert_eq!(run(example("devices", "--provider hard")).status, 2);
+}
+
+#[test]
+fn one_message() {
+    assert_eq!(run(example("send_recv", "")).succeeded(), "sent \"hello\", received \"hello\"\n");
+}
+
+#[test]
+fn memory_that_is_not_copied() {
+    let out = run(example("zero_copy", "")).succeeded();
+    assert_eq!(out.lines().count(), 2, "{out}");
+}
+
+#[test]
+fn all_to_all() {
+    let out = run(example("mesh", "")).succeeded();
+    assert!(out.contains("host 3 got 10000 bytes from host 0 over rdma_en2: \"from 0 to 3\""), "{out}");
+    let out = run(example("mesh", "7 --size 1")).succeeded();
+    assert_eq!(out.lines().last(), Some("7 hosts, 42 messages, every byte as it was sent"));
+    run(example("mesh", "--size 16773121")).failed(1, "16773120 is the most");
+    assert_eq!(run(example("mesh", "1")).status, 2);
+}
+
+#[test]
+fn latencies_in_columns() {
+    let out = run(example("pingpong", "--size 100 --iters 300 --histogram")).succeeded();
+    let heading = out.lines().position(|line| line.starts_with(" #bytes #iterations    t_min[usec]")).expect(&out);
+    let row: Vec<f64> = out.lines().nth(heading + 1).unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect();
+    let [bytes, iterations, min, max, typical, average, _, p99, p999, floor, ratio] = row[..] else {
+        panic!("{row:?}")
+    };
+    assert_eq!((bytes, iterations), (100.0, 300.0));
+    assert!(0.0 < min && min <= typical && typical <= p99 && p99 <= p999 && p999 <= max && average <= max, "{row:?}");
+    // Not what they are: a floor that was interrupted is greater than what it is the floor of.
+    assert!(floor > 0.0 && ratio.is_finite(), "{row:?}");
+    assert!(out.contains(" usec "), "no histogram: {out}");
+}
+
+#[test]
+fn measurements_as_json() {
+    let json = |arguments| serde_json::from_str::<Value>(&run(example("pingpong", arguments)).succeeded()).unwrap();
+    let latency = json("--json --size 5000 --iters 50");
+    assert_eq!((&latency["mode"], &latency["results"][0]["bytes"]), (&Value::from("latency"), &Value::from(5000)));
+    assert!(latency["results"][0]["floor"]["ratio"].is_number());
+    let bandwidth = json("--json --bandwidth --all --iters 2 --warmup 0");
+    let rows = bandwidth["results"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[22]["bytes"], &rows[22]["iterations"]), (23, &(8 << 20).into(), &2.into()));
+    assert!(rows.iter().all(|row| row["bw_average"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn wrong_arguments() {
+    for arguments in ["--size 0", "--size a", "--all --size 4", "--server --client a:1", "--device x", "--client", "x"]
+    {
+        let outcome = run(example("pingpong", arguments));
+        assert!(outcome.status == 2 && outcome.error.starts_with("error: ") && outcome.out.is_empty(), "{outcome:?}");
+    }
+    run(example("pingpong", "--size 16773121")).failed(1, "at most 16773120 bytes");
+}
+
+#[test]
+fn ends_without_another() {
+    for end in ["--server", "--client 127.0.0.1:9"] {
+        let mut missing = example("pingpong", end);
+        missing.env("RDMA_LIBRARY", "/nonexistent");
+        run(missing).failed(1, "no verbs library");
+        run(soft("pingpong", &format!("{end} --device rdma_en9"))).failed(1, "there is rdma_en2");
+        run(soft("pingpong", &format!("{end} --gid-index 99"))).failed(1, "GID[99] is empty");
+    }
+    run(soft("pingpong", "--server 127.0.0.1:0 --timeout 1")).failed(1, "no client within 1s");
+    run(soft("pingpong", "--client 127.0.0.1:9 --timeout 1")).failed(1, "no server at 127.0.0.1:9 within 1s");
+    run(soft("pingpong", "--client nowhere")).failed(1, "--client takes HOST:PORT");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    run(soft("pingpong", &format!("--server {}", taken.local_addr().unwrap()))).failed(1, "cannot listen on");
+}
+
+#[test]
+fn strangers_at_the_port() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = format!("--client {} --timeout 1", silent.local_addr().unwrap());
+    run(soft("pingpong", &client)).failed(1, "the peer's endpoint");
+    let (child, address) = server();
+    drop(TcpStream::connect(address).unwrap());
+    finish(child, DEADLINE).failed(1, "the peer closed the connection");
+}
+
+/// The two are on different fabrics, as each process has its own: they connect and then hear nothing of each other, so
+/// one can be killed while the other waits.
+#[test]
+fn a_peer_that_is_killed() {
+    for signal in [Signal::KILL, Signal::INT] {
+        let (mut victim, address) = server();
+        let mut survivor = soft("pingpong", &format!("--client {address} --timeout 20"));
+        survivor.env("RDMA_SOFT_HOST", "1");
+        let survivor = survivor.spawn().unwrap();
+        // Time to connect. On a machine so busy that this is not enough, the client finds nobody instead.
+        thread::sleep(Duration::from_millis(500));
+        kill_process(Pid::from_child(&victim), signal).unwrap();
+        let outcome = finish(survivor, DEADLINE);
+        let known = ["the peer is gone", "the peer closed the connection", "no server at"];
+        assert!(known.iter().any(|words| outcome.error.contains(words)), "{outcome:?}");
+        outcome.failed(1, "");
+        wait(&mut victim, DEADLINE).expect("the victim has ended");
+    }
+}
+
+#[test]
+fn interrupts() {
+    let endless = "--iters 100000000";
+    for command in [
+        example("pingpong", endless),
+        example("pingpong", &format!("{endless} --bandwidth --size 65536")),
+        soft("pingpong", "--server 127.0.0.1:0"),
+    ] {
+        let (child, _) = start(command);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        finish(child, Duration::from_secs(25)).failed(130, "interrupted");
+    }
+}
+
+#[test]
+fn output_that_nobody_takes() {
+    for (name, arguments) in [("pingpong", "--iters 10"), ("devices", "--provider soft"), ("mesh", "")] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut child = example(name, arguments).stdout(writer).spawn().unwrap();
+        let mut error = child.stderr.take().unwrap();
+        let status = wait(&mut child, DEADLINE).expect(name);
+        assert_eq!((status.code(), read(&mut error).contains("cannot write the results")), (Some(1), true), "{name}");
+    }
+}
