@@ -10,7 +10,7 @@ use super::matching;
 use super::object::CqObject;
 use super::overrun::{self, Fill};
 use super::post::flushed;
-use super::queue_pair::{Attention, Body, LOST, Slot, SoftQp};
+use super::queue_pair::{Attention, Body, Done, LOST, Slot, SoftQp};
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use super::shared::exchange;
@@ -64,10 +64,8 @@ struct Source {
     places: u64,
     /// In a shared fabric: the connection from which a receive queue gets its messages.
     inbound: Option<Box<Inbound>>,
-    /// With `inbound`, and while the completion queue is watched: the first receive whose message has not been counted.
-    arrived: u64,
-    /// With `inbound`: the receives before this one may take their messages. Those that there is no room for may not.
-    bound: u64,
+    /// With `inbound`: the messages of receives before this one were taken ahead of polling.
+    settled: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +82,7 @@ impl SoftCq {
 
     pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
         let mut sources = self.poll.lock();
-        sources.list.push(Source {
-            qp: qp.clone(),
-            side,
-            next: 0,
-            places: 0,
-            inbound: None,
-            arrived: 0,
-            bound: u64::MAX,
-        });
+        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0, inbound: None, settled: 0 });
         self.fill.divide(self.capacity(), sources.list.len());
     }
 
@@ -116,9 +106,16 @@ impl SoftCq {
         self.fill.recount(|| sources.waiting());
     }
 
-    /// The first receive of a queue pair that nobody has polled.
+    /// Lets what has arrived for a queue pair go to its receives.
+    pub(crate) fn settle_arrivals(&self, qp: &SoftQp) {
+        if let Some(source) = self.poll.lock().receives_of(qp) {
+            source.settle_arrivals();
+        }
+    }
+
+    /// The first receive of a queue pair that no message was taken for.
     pub(crate) fn next_receive(&self, qp: &SoftQp) -> u64 {
-        self.poll.lock().receives_of(qp).map_or(0, |source| source.next)
+        self.poll.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
     }
 
     /// Says where a queue pair's receives get their messages from. Once it returns, they get none from elsewhere.
@@ -126,7 +123,6 @@ impl SoftCq {
         let mut sources = self.poll.lock();
         if let Some(source) = sources.receives_of(qp) {
             source.inbound = inbound.map(Box::new);
-            (source.arrived, source.bound) = (source.next, u64::MAX);
         }
     }
 }
@@ -140,7 +136,6 @@ impl Sources {
     pub(crate) fn waiting(&self) -> u64 {
         let of = |source: &Source| match source.side {
             Side::Send => source.qp.completed.0.load(Ordering::Acquire) - source.next,
-            Side::Receive if source.inbound.is_some() => source.arrived.saturating_sub(source.next),
             Side::Receive => {
                 let slots = &source.qp.slots;
                 // SAFETY: slots exist for the life of the ring.
@@ -189,7 +184,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
             // SAFETY: as above.
             Side::Receive => unsafe {
                 if source.inbound.is_some() && cq.fill.is_watched() {
-                    source.count_arrivals();
+                    source.settle_arrivals();
                 }
                 source.poll_receives(out, room)
             },
@@ -221,28 +216,37 @@ impl Source {
         self.qp.attention.0.has(Attention::ERRAND).then(|| self.qp.clone())
     }
 
-    /// In a shared fabric messages complete when they are looked for. Here they are, one after the other, as long as the
-    /// completion queue has room.
+    /// In a shared fabric messages are taken when somebody looks for them. Here they all are: those that have arrived go to
+    /// their receives, as long as the completion queue has room.
     #[cold]
-    fn count_arrivals(&mut self) {
-        let (Some(inbound), qp) = (&self.inbound, &*self.qp) else { return };
-        self.arrived = self.arrived.max(self.next);
-        loop {
+    fn settle_arrivals(&mut self) {
+        let qp = &*self.qp;
+        self.settled = self.settled.max(self.next);
+        while let Some(inbound) = &self.inbound {
+            let counter = self.settled;
             // SAFETY: the slot exists for the life of the ring.
-            let slot = unsafe { &*qp.slots.at(self.arrived) };
-            let lap = qp.slots.lap(self.arrived);
-            if slot.mark.load(Ordering::Acquire) != Slot::posted(lap) || !inbound.is_there(self.arrived) {
+            let slot = unsafe { &*qp.slots.at(counter) };
+            let lap = qp.slots.lap(counter);
+            if slot.mark.load(Ordering::Acquire) != Slot::posted(lap) {
                 break;
             }
-            self.arrived += 1;
-            if !overrun::admit(&qp.receive_cq, qp) {
-                // SAFETY: posted, and in a shared fabric the poller is the one who matches: the slot is ours.
-                unsafe { slot.body.get().write(Body { done: flushed(false) }) };
-                slot.mark.store(Slot::done(lap), Ordering::Release);
-                break;
+            // SAFETY: posted, loaded with acquire, so the owner's writes are visible; in a shared fabric the poller is the one
+            // who matches, and slot and record are its until we release their places.
+            let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
+            let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
+            let room = overrun::admit(&qp.receive_cq, qp);
+            let ending = if room { outcome.status.0 as u16 } else { LOST };
+            let done = Done { status: ending, length: outcome.length, ..flushed(room) };
+            // SAFETY: as above.
+            unsafe { slot.body.get().write(Body { done }) };
+            slot.mark.store(Slot::done(lap), Ordering::Release);
+            self.settled += 1;
+            inbound.taken(self.settled);
+            if !room {
+                // The queue pair is about to fail: nothing arrives any more.
+                self.inbound = None;
             }
         }
-        self.bound = self.arrived;
     }
 
     /// # Safety
@@ -300,9 +304,7 @@ impl Source {
             let lap = qp.slots.lap(counter);
             let mark = slot.mark.load(Ordering::Acquire);
             if mark != Slot::done(lap) {
-                let Some(inbound) =
-                    self.inbound.as_deref().filter(|_| mark == Slot::posted(lap) && counter < self.bound)
-                else {
+                let Some(inbound) = self.inbound.as_deref().filter(|_| mark == Slot::posted(lap)) else {
                     break;
                 };
                 // SAFETY: posted, loaded with acquire, so the owner's writes are visible; in a shared fabric the poller is the
@@ -356,7 +358,7 @@ impl Source {
         }
         if taken != 0 {
             if let Some(inbound) = &self.inbound {
-                inbound.taken(self.next);
+                inbound.taken(self.next.max(self.settled));
             }
             qp.released.0.receives.store(self.next, Ordering::Relaxed);
             qp.released.0.receive_places.store(self.places, Ordering::Release);

@@ -172,6 +172,9 @@ pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
     if let Some(presence) = &qp.presence {
         presence.close();
         receive.connection = None;
+        if next == state::IBV_QPS_ERR {
+            qp.receive_cq.settle_arrivals(qp);
+        }
         receive.consumed = qp.receive_cq.next_receive(qp);
         qp.receive_cq.set_inbound(qp, None);
     }

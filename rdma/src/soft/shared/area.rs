@@ -18,6 +18,7 @@ use crate::soft::small;
 use crate::soft::topology::End;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// The part in front of the descriptors.
 pub(crate) const AREA_HEADER: usize = 128;
@@ -52,7 +53,7 @@ pub(crate) struct Message {
 
 /// An area in memory.
 pub(crate) struct Area {
-    window: Window,
+    window: Arc<Window>,
     chain: usize,
     frames_at: usize,
     frames: u32,
@@ -64,26 +65,12 @@ fn mark(generation: u32, index: u64) -> u64 {
 }
 
 impl Area {
-    /// Maps an area of `frames` frames and `descriptors` (a power of two) descriptors, for which memory was reserved.
+    /// Maps an area of `frames` frames and `descriptors` (a power of two) descriptors. There is memory behind it.
     pub(crate) fn map(membership: &Membership, end: End, index: usize, frames: u32, descriptors: u32) -> Result<Self> {
         assert!(descriptors.is_power_of_two(), "descriptors are found by masking");
         let layout = AreaLayout::new(frames, descriptors);
-        let offset = membership.layout().area(end, index);
-        let window = Window::map(membership.file(), membership.path(), offset, layout.length)?;
+        let window = membership.area(end, index, layout.length)?;
         Ok(Area { window, chain: layout.chain, frames_at: layout.frames, frames, mask: descriptors - 1 })
-    }
-
-    /// As [`map`](Self::map), for a writer, which does not rely on the owner's having reserved the memory.
-    pub(crate) fn open(membership: &Membership, end: End, index: usize, frames: u32, descriptors: u32) -> Result<Self> {
-        // Elsewhere reserving writes zeroes, which is for the owner alone to do.
-        #[cfg(target_os = "linux")]
-        super::file::reserve(
-            membership.file(),
-            membership.path(),
-            membership.layout().area(end, index),
-            AreaLayout::new(frames, descriptors).length as u64,
-        )?;
-        Area::map(membership, end, index, frames, descriptors)
     }
 
     pub(crate) fn frames(&self) -> u32 {

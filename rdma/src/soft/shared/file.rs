@@ -81,8 +81,8 @@ pub(crate) fn set_length(file: &File, path: &Path, length: u64) -> Result<()> {
     file.set_len(length).map_err(|error| failed(path, "extended", &error))
 }
 
-/// Makes sure that there is memory behind a range whose contents do not matter or are zero, so that touching it later
-/// cannot fail (a full file system would be a SIGBUS).
+/// Makes sure that there is memory behind a range, so that touching it later cannot fail (a full file system would be a
+/// SIGBUS). Contents stay.
 pub(crate) fn reserve(file: &File, path: &Path, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(());
@@ -108,7 +108,7 @@ fn allocate(file: &File, offset: u64, length: u64) -> io::Result<()> {
         }
         match io::Error::last_os_error() {
             error if error.raw_os_error() == Some(libc::EINTR) => {}
-            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return write_zeroes(file, offset, length),
+            error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return touch(file, offset, length),
             error => return Err(error),
         }
     }
@@ -116,38 +116,22 @@ fn allocate(file: &File, offset: u64, length: u64) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn allocate(file: &File, offset: u64, length: u64) -> io::Result<()> {
-    write_zeroes(file, offset, length)
+    touch(file, offset, length)
 }
 
-/// Where files cannot be told to allocate. Zero is what a fresh range holds.
-fn write_zeroes(file: &File, offset: u64, length: u64) -> io::Result<()> {
+/// Where files cannot be told to allocate: writes to every page what it holds. Nobody else writes there meanwhile, or only
+/// the one peer that this memory is for, before it has been told that it may.
+fn touch(file: &File, offset: u64, length: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
-    let zeroes = vec![0; 1 << 20];
+    let mut piece = vec![0; 1 << 20];
     let mut done = 0;
     while done < length {
-        let piece = (length - done).min(zeroes.len() as u64);
-        file.write_all_at(&zeroes[..piece as usize], offset + done)?;
-        done += piece;
+        let bytes = &mut piece[..(length - done).min(1 << 20) as usize];
+        file.read_exact_at(bytes, offset + done)?;
+        file.write_all_at(bytes, offset + done)?;
+        done += bytes.len() as u64;
     }
     Ok(())
-}
-
-/// Gives the memory behind a range back; it reads as zero then. Where that cannot be done, it stays.
-pub(crate) fn release(file: &File, offset: u64, length: u64) {
-    #[cfg(target_os = "linux")]
-    {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: the descriptor is open.
-        unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, length as i64) };
-    }
-    #[cfg(target_vendor = "apple")]
-    {
-        let hole = libc::fpunchhole_t { fp_flags: 0, reserved: 0, fp_offset: offset as i64, fp_length: length as i64 };
-        // SAFETY: the descriptor is open, and the argument is the structure that F_PUNCHHOLE takes.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PUNCHHOLE, &raw const hole) };
-    }
-    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-    let _ = (file, offset, length);
 }
 
 fn free_bytes(file: &File) -> Option<u64> {
@@ -175,16 +159,12 @@ unsafe impl Send for Window {}
 unsafe impl Sync for Window {}
 
 impl Window {
-    /// Maps a range, which must have memory behind it. Offset and length are multiples of the host's page.
+    /// Maps a range, of which what is touched must have memory behind it. Offset and length are multiples of the host's page.
     pub(crate) fn map(file: &File, path: &Path, offset: u64, length: usize) -> Result<Self> {
-        #[cfg(target_os = "linux")]
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        #[cfg(not(target_os = "linux"))]
-        let flags = libc::MAP_SHARED;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
         let address = unsafe {
-            libc::mmap(core::ptr::null_mut(), length, access, flags, file.as_raw_fd(), offset as libc::off_t)
+            libc::mmap(core::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), offset as libc::off_t)
         };
         match NonNull::new(address.cast::<u8>()) {
             Some(base) if address != libc::MAP_FAILED => Ok(Window { base, length }),

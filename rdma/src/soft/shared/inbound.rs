@@ -46,11 +46,6 @@ impl Inbound {
         }
     }
 
-    /// Whether the message for a receive is there.
-    pub(crate) fn is_there(&self, receive: u64) -> bool {
-        matches!(self.next(receive), Next::Message(_))
-    }
-
     /// Copies the payload of a receive's message.
     ///
     /// # Safety

@@ -149,6 +149,10 @@ impl Layout {
         self.blocks(device) + slot * size_of::<QpBlock>()
     }
 
+    pub(crate) fn area_stride(&self) -> usize {
+        self.area_stride
+    }
+
     /// The offset of an area of a device in the file.
     pub(crate) fn area(&self, end: End, index: usize) -> u64 {
         let device = self.first_device[end.host] + end.device;

@@ -3,10 +3,9 @@
 use super::area::{self, Area};
 use super::blocks::{Credit, Link, QpBlock};
 use super::inbound::Inbound;
-use super::layout::AreaLayout;
 use super::membership::Membership;
 use super::outbound::{Outbound, Sender, Target};
-use super::{file, owners};
+use super::owners;
 use crate::soft::topology::End;
 use crate::{Error, Result};
 use core::ffi::c_int;
@@ -86,8 +85,8 @@ impl Presence {
     fn take_area(&self, frames: u32) -> Result<usize, c_int> {
         // There are twice as many as queue pairs, so only the dead or the hostile can have them all.
         let index = area::claim(&self.membership, self.end, self.far).ok_or(libc::EBUSY)?;
-        match self.reserve(index, frames) {
-            Ok(()) => Ok(index),
+        match self.map(index, frames) {
+            Ok(_) => Ok(index),
             Err(error) => {
                 self.give_area_back(index);
                 Err(out_of_memory(error))
@@ -95,19 +94,11 @@ impl Presence {
         }
     }
 
-    fn reserve(&self, index: usize, frames: u32) -> Result<()> {
-        let length = AreaLayout::new(frames, frames.next_power_of_two()).length as u64;
-        let offset = self.membership.layout().area(self.end, index);
-        file::reserve(self.membership.file(), self.membership.path(), offset, length)
+    fn map(&self, index: usize, frames: u32) -> Result<Area> {
+        Area::map(&self.membership, self.end, index, frames, frames.next_power_of_two())
     }
 
     fn give_area_back(&self, index: usize) {
-        let layout = self.membership.layout();
-        // Whoever holds it still writes there: it keeps its memory until it is used again, or the fabric ends.
-        if !area::is_held(&self.membership, self.far, index) {
-            let length = AreaLayout::new(layout.frames, layout.descriptors).length as u64;
-            file::release(self.membership.file(), layout.area(self.end, index), length);
-        }
         owners::give_back(&self.membership.area_owners(self.end)[index], &self.membership);
     }
 
@@ -125,12 +116,8 @@ impl Presence {
             membership.qp_owners(far).iter().enumerate().find_map(find).unwrap_or(0)
         });
         let frames = self.frames(depth.min(membership.layout().frames)).max(1);
-        let descriptors = frames.next_power_of_two();
         let index = match *own {
-            Some(index) if !area::is_held(membership, self.far, index) => {
-                self.reserve(index, frames).map_err(out_of_memory)?;
-                index
-            }
+            Some(index) if !area::is_held(membership, self.far, index) => index,
             // The writer of an earlier connection may still be at it.
             held => {
                 let other = self.take_area(frames)?;
@@ -141,12 +128,12 @@ impl Presence {
                 other
             }
         };
-        let area = Area::map(membership, self.end, index, frames, descriptors).map_err(out_of_memory)?;
+        let area = self.map(index, frames).map_err(out_of_memory)?;
         let generation = self.new_generation();
         let head = &self.block().head.0;
         head.area.store(index as u32 + 1, Ordering::Release);
         head.frames.store(frames, Ordering::Release);
-        head.descriptors.store(descriptors, Ordering::Release);
+        head.descriptors.store(area.descriptors(), Ordering::Release);
         self.block().taken.0.store(0, Ordering::Release);
         Ok((Inbound::new(membership.clone(), area, self.block(), generation, base), generation))
     }

@@ -16,6 +16,7 @@ use crate::{Error, ErrorKind, Gid, Result};
 use core::fmt;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,15 @@ pub(crate) struct Membership {
     layout: Layout,
     member: Member,
     birth: Birth,
+    /// The areas that this process has used.
+    areas: Mutex<HashMap<u64, Used>>,
+}
+
+/// An area in this process: its place, mapped whole, and how much of it has memory. Both are kept, so that a connection
+/// after the first costs no system call, and because memory that was reserved is never taken from the file again.
+struct Used {
+    window: Arc<Window>,
+    reserved: usize,
 }
 
 type Known = HashMap<PathBuf, Weak<Membership>>;
@@ -137,7 +147,15 @@ impl Membership {
             }
             let (control, member) = entered?;
             drop(gate);
-            return Ok(Membership { path, file: Some(file), control, layout, member, birth: Birth::now() });
+            return Ok(Membership {
+                path,
+                file: Some(file),
+                control,
+                layout,
+                member,
+                birth: Birth::now(),
+                areas: Mutex::default(),
+            });
         }
     }
 
@@ -187,10 +205,6 @@ impl Membership {
         &self.layout
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(crate) fn file(&self) -> &File {
         self.file.as_ref().expect("the file is closed by drop only")
     }
@@ -205,6 +219,24 @@ impl Membership {
         Member::new(number, incarnations.load(Ordering::Acquire)) == member
             && Some(number) != self.member.number()
             && locks::is_member(self.file().as_fd(), number)
+    }
+
+    /// An area of a device, of which the first `length` bytes can be touched.
+    pub(crate) fn area(&self, end: End, index: usize, length: usize) -> Result<Arc<Window>> {
+        let offset = self.layout.area(end, index);
+        let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = match areas.entry(offset) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let window = Window::map(self.file(), &self.path, offset, self.layout.area_stride())?;
+                place.insert(Used { window: Arc::new(window), reserved: 0 })
+            }
+        };
+        if used.reserved < length {
+            file::reserve(self.file(), &self.path, offset, length as u64)?;
+            used.reserved = length;
+        }
+        Ok(used.window.clone())
     }
 
     pub(crate) fn host_off(&self, host: usize) -> &AtomicU8 {

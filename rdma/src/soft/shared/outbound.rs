@@ -123,7 +123,7 @@ impl Outbound {
             fence(Ordering::SeqCst);
             // The area is the connection's only if that still stands; from now on nobody else gets it.
             let mapped = (head.link.load(Ordering::SeqCst) == link.0)
-                .then(|| Area::open(membership, far, area as usize - 1, frames, descriptors));
+                .then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
             let Some(Ok(area)) = mapped else {
                 hold.store(0, Ordering::SeqCst);
                 return Target::Absent;
