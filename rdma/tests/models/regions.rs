@@ -57,7 +57,8 @@ fn arena() -> usize {
     *ARENA.get_or_init(|| aligned((PAGES + 4) * PAGE).expose_provenance())
 }
 
-pub(crate) fn run(ops: &[Op]) {
+/// Runs the operations after `first` registrations that nothing is wrong with.
+pub(crate) fn run(first: usize, ops: &[Op]) {
     let fabric = fabrics::mesh(2);
     let mut host = Host::open(&fabric, 0);
     let verbs = host.verbs;
@@ -73,7 +74,8 @@ pub(crate) fn run(ops: &[Op]) {
     let open = host.queue_pair(4095);
     let to_error = sys::ibv_qp_attr { qp_state: sys::ibv_qp_state::IBV_QPS_ERR, ..Default::default() };
     assert_eq!(host.modify(open, to_error, sys::QpAttrMask::STATE), 0);
-    for (id, op) in ops.iter().enumerate() {
+    let right = Op::Register { domain: 0, page: 0, offset: 0, length: PAGE, access: sys::IBV_ACCESS_LOCAL_WRITE };
+    for (id, op) in std::iter::repeat_n(&right, first).chain(ops).enumerate() {
         match *op {
             Op::Register { domain, page, offset, length, access } => {
                 let base = arena() + page * PAGE + offset;

@@ -39,14 +39,18 @@ pub(crate) enum Spoil {
     EmptyGid,
     EmptyIndex,
     OtherGid,
+    OtherFamily,
 }
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     use Spoil::*;
-    let spoil = prop::sample::select(vec![Port, Pkey, Access, NotGlobal, Mtu, EmptyGid, EmptyIndex, OtherGid]);
+    let spoil =
+        prop::sample::select(vec![Port, Pkey, Access, NotGlobal, Mtu, EmptyGid, EmptyIndex, OtherGid, OtherFamily]);
     let side = 0..2_usize;
+    // Mostly up, or no case gets anywhere.
+    let to = prop_oneof![4 => 1..4_u8, 1 => 0..7_u8];
     prop_oneof![
-        8 => (side.clone(), 0..7_u8, prop::option::weighted(0.1, 0..26_u8), prop::option::weighted(0.1, spoil))
+        8 => (side.clone(), to, prop::option::weighted(0.1, 0..26_u8), prop::option::weighted(0.3, spoil))
             .prop_map(|(side, to, flip, spoil)| Op::Modify { side, to, flip, spoil }),
         4 => side.clone().prop_map(|side| Op::Receive { side }),
         4 => side.clone().prop_map(|side| Op::Send { side }),
@@ -129,7 +133,7 @@ impl Model {
             _ => libc::EINVAL,
         };
         if let Some(spoil) = spoil {
-            let refused = spoil.apply(&mut attributes, to);
+            let refused = spoil.apply(&mut attributes, to, &peer.host);
             if expected == 0 {
                 expected = refused;
             }
@@ -233,7 +237,7 @@ impl Model {
 
 impl Spoil {
     /// The errno that the transition to `to` must then be refused with; 0 if it does not use that value.
-    fn apply(self, attributes: &mut sys::ibv_qp_attr, to: state) -> i32 {
+    fn apply(self, attributes: &mut sys::ibv_qp_attr, to: state, peer: &Host) -> i32 {
         let init = if to == state::IBV_QPS_INIT { libc::EINVAL } else { 0 };
         let rtr = |errno| if to == state::IBV_QPS_RTR { errno } else { 0 };
         match self {
@@ -266,7 +270,14 @@ impl Spoil {
                 rtr(libc::EINVAL)
             }
             Spoil::OtherGid => {
-                attributes.ah_attr.grh.dgid = sys::ibv_gid { raw: [7; 16] };
+                // Of the right family, and nobody's.
+                let raw = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 203, 0, 113, 9];
+                attributes.ah_attr.grh.dgid = sys::ibv_gid { raw };
+                rtr(libc::ETIMEDOUT)
+            }
+            Spoil::OtherFamily => {
+                // The peer's, but link-local, from an IPv4-mapped one.
+                attributes.ah_attr.grh.dgid = peer.gid(0);
                 rtr(libc::ETIMEDOUT)
             }
         }
