@@ -37,6 +37,7 @@ mod shared;
 mod small;
 mod text;
 mod topology;
+mod topology_text;
 mod wiring;
 
 pub use fabric::{Fabric, Host};
