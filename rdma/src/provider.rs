@@ -61,7 +61,7 @@ impl Provider {
         match std::env::var(Self::VARIABLE).as_deref() {
             Err(std::env::VarError::NotPresent) | Ok("" | "system") => Provider::system(),
             #[cfg(feature = "soft")]
-            Ok("soft") => Provider::soft(&crate::soft::environment::host()?),
+            Ok("soft") => Provider::soft(&crate::soft::environment::host(crate::soft::environment::PAGE)?),
             #[cfg(not(feature = "soft"))]
             Ok("soft") => {
                 Err(Error::new(ErrorKind::Unsupported, "RDMA_PROVIDER is soft, but this program was built without it")
