@@ -61,6 +61,8 @@ expect 0 '"ratio"' pingpong --json --iters 100
 expect 0 ' usec ' pingpong --histogram --iters 1000 --size 8
 expect 0 'MsgRate[Mpps]' pingpong --bandwidth --size 65536 --iters 100
 expect 0 '8388608' pingpong --bandwidth --all --iters 10
+expect 0 't_typical[usec]' pingpong --processes --iters 1000
+expect 0 'MsgRate[Mpps]' pingpong --processes --bandwidth --size 65536 --iters 100
 expect 2 'empty message' pingpong --size 0
 expect 2 'cannot be used with' pingpong --all --size 4
 expect 2 'cannot be used with' pingpong --server --client localhost:1

@@ -45,6 +45,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) client: Option<String>,
 
+    /// Two processes on a shared software fabric: starts the second one itself
+    #[arg(long, conflicts_with_all = ["server", "client"])]
+    pub(crate) processes: bool,
+
+    /// This is the second one of two processes on one machine
+    #[arg(long, hide = true, requires = "server")]
+    pub(crate) second: bool,
+
     /// The device [default: the first that is ACTIVE]
     #[arg(long, value_name = "NAME", requires = "end")]
     device: Option<String>,
@@ -105,6 +113,9 @@ mod tests {
             "--all --size 4",
             "--server --client a:1",
             "--device rdma_en2",
+            "--processes --server",
+            "--processes --device rdma_en2",
+            "--second",
             "--gid-index 1",
             "--server --gid-index 256",
             "--bandwidth --histogram",

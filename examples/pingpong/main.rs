@@ -4,6 +4,7 @@
 //! cargo run --release --example pingpong                     # two software hosts in this process
 //! cargo run --release --example pingpong -- --all            # sizes from 2 bytes to 8 MiB
 //! cargo run --release --example pingpong -- --bandwidth --size 65536
+//! cargo run --release --example pingpong -- --processes      # two processes on a shared software fabric
 //!
 //! cargo run --release --example pingpong -- --server         # on one Mac
 //! cargo run --release --example pingpong -- --client mac1.local:18515 --device rdma_en3   # on the other
@@ -30,6 +31,7 @@
 mod arguments;
 mod local;
 mod measure;
+mod processes;
 mod remote;
 mod report;
 
@@ -62,6 +64,11 @@ fn run(arguments: &Arguments) -> Result<(), Stop> {
     if let Some(address) = &arguments.server {
         let opened = open()?;
         let listener = remote::listen(address)?;
+        if arguments.second
+            && let Some(cores) = Cores::find()
+        {
+            cores.pin(1);
+        }
         let (about, place) = (opened.about(), listener.local_addr()?);
         writeln!(io::stdout(), "{about}: waiting on {place} for a client with `{plan}`")?;
         let Served { messages, bytes } = remote::server(opened, &listener, &plan, &patience)?;
@@ -73,6 +80,12 @@ fn run(arguments: &Arguments) -> Result<(), Stop> {
         let ends = format!("{} to {address}", opened.about());
         let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, None, &clock));
         remote::client(opened, address, &plan, &patience, &clock, &mut report)?;
+        return report.end();
+    }
+    if arguments.processes {
+        let (ends, cores) = ("Two processes on a shared software fabric".to_owned(), Cores::find());
+        let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, None, &clock));
+        processes::run(&plan, &patience, cores, &clock, &mut report)?;
         return report.end();
     }
     let (ends, cores) = ("Two hosts of a software fabric in this process".to_owned(), Cores::find());
