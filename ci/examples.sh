@@ -69,9 +69,9 @@ expect 1 'at most 16773120 bytes' pingpong --size 16773121
 expect 1 'no verbs library' env RDMA_LIBRARY=/nonexistent pingpong --server
 expect 1 'there is rdma_en2' "${soft[@]}" pingpong --server --device rdma_en9
 expect 1 'GID[99] is empty' "${soft[@]}" pingpong --server --gid-index 99
-expect 1 'no client within 1s' "${soft[@]}" pingpong --server 127.0.0.1:0 --timeout 1
-expect 1 'no server at' "${soft[@]}" pingpong --client 127.0.0.1:9 --timeout 1
-expect 1 '--client takes HOST:PORT' "${soft[@]}" pingpong --client nowhere --timeout 1
+expect 1 'no peer connected to 127.0.0.1:' "${soft[@]}" pingpong --server 127.0.0.1:0 --timeout 1
+expect 1 'no connection to the peer' "${soft[@]}" pingpong --client 127.0.0.1:9 --timeout 1
+expect 1 'it is HOST:PORT' "${soft[@]}" pingpong --client nowhere --timeout 1
 expect 1 'cannot listen on' "${soft[@]}" pingpong --server 127.0.0.1:port --timeout 1
 if [ -c /dev/full ]; then
     expect 1 'cannot write the results' bash -c 'pingpong --iters 10 >/dev/full'

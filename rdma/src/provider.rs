@@ -51,24 +51,60 @@ impl Provider {
         Ok(Provider { library: Library::soft(host)? })
     }
 
-    /// What the variable `RDMA_PROVIDER` names: `system` (or not set) for [`Provider::system`], `soft` for a host of a
-    /// software fabric as described in [`soft`](crate::soft).
+    /// The provider of this name, for a program's own option: `system` for [`Provider::system`], `soft` for a host of the
+    /// software fabric that these variables describe, one a process, made at the first call:
+    ///
+    /// | variable | what it is | if not set |
+    /// |---|---|---|
+    /// | `RDMA_SOFT_TOPOLOGY` | the fabric: `mesh:N` or `ring:N`, of N hosts | `mesh:2` |
+    /// | `RDMA_SOFT_HOST` | which of its hosts, from 0; read at each call | `0` |
+    /// | `RDMA_SOFT_PAGE` | the page of its devices, in bytes: what memory is aligned to | `16384`, as on Apple silicon |
+    ///
+    /// A name loads no file of its own choice: running a file's code is [`unsafe`](Provider::library), or for whoever sets
+    /// `RDMA_LIBRARY` to vouch for. Names that begin with `library:` stay unused, so that a program can give them that
+    /// meaning.
+    ///
+    /// ```
+    /// # use rdma::{ErrorKind, Provider};
+    /// let provider = Provider::named("soft")?;
+    /// assert_eq!(provider.first_active()?.name(), "rdma_en2");
+    /// assert_eq!(Provider::named("hard").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for another value, and those of the two.
+    /// [`ErrorKind::InvalidArgument`] for another name or a variable that makes no sense, [`ErrorKind::Unsupported`] if the
+    /// program was built without the feature `soft`, and those of the two.
+    pub fn named(name: &str) -> Result<Self> {
+        Provider::find(name).unwrap_or_else(|| Err(unknown(format!("there is no provider `{name}`"), name)))
+    }
+
+    /// The provider that the variable `RDMA_PROVIDER` [names](Self::named): `system` if it is empty or not set.
+    ///
+    /// # Errors
+    ///
+    /// As for [`named`](Self::named).
     pub fn from_env() -> Result<Self> {
-        match std::env::var(Self::VARIABLE).as_deref() {
-            Err(std::env::VarError::NotPresent) | Ok("" | "system") => Provider::system(),
+        let value = std::env::var_os(Self::VARIABLE).filter(|value| !value.is_empty());
+        let Some(value) = value else { return Provider::system() };
+        let name = value.to_string_lossy();
+        Provider::find(&name)
+            .unwrap_or_else(|| Err(unknown(format!("{} is `{name}`, which is no provider", Self::VARIABLE), &name)))
+    }
+
+    /// `None`: nobody has that name.
+    fn find(name: &str) -> Option<Result<Self>> {
+        match name {
+            "system" => Some(Provider::system()),
             #[cfg(feature = "soft")]
-            Ok("soft") => Provider::soft(&crate::soft::environment::host()?),
+            "soft" => Some(crate::soft::environment::host().and_then(|host| Provider::soft(&host))),
             #[cfg(not(feature = "soft"))]
-            Ok("soft") => {
-                Err(Error::new(ErrorKind::Unsupported, "RDMA_PROVIDER is soft, but this program was built without it")
-                    .with_hint("enable the feature `soft` of the crate thunderbolt-rdma"))
+            "soft" => {
+                Some(Err(Error::new(ErrorKind::Unsupported, "this program was built without the software fabric")
+                    .with_hint("enable the feature `soft` of the crate thunderbolt-rdma")))
             }
-            other => Err(Error::new(ErrorKind::InvalidArgument, format!("RDMA_PROVIDER is {other:?}"))
-                .with_hint("it is `system` or `soft`")),
+            _ => None,
         }
     }
 
@@ -129,6 +165,13 @@ impl Provider {
         Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE, of {}", names.join(", ")))
             .with_hint("check the cable, and that RDMA is enabled on both ends"))
     }
+}
+
+fn unknown(detail: String, name: &str) -> Error {
+    Error::argument(detail).with_hint(match name.starts_with("library:") {
+        true => "for a file of your own, take `system` and set RDMA_LIBRARY to its path",
+        false => "it is `system` or `soft`",
+    })
 }
 
 fn no_devices() -> Error {

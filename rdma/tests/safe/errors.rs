@@ -82,3 +82,13 @@ fn everything_can_be_shown() {
     assert_eq!(device.transport().to_string(), "Thunderbolt (100)");
     assert_eq!(device.guid().unwrap(), context.attributes().node_guid());
 }
+
+#[test]
+fn providers_have_names() {
+    for wrong in ["hard", "Soft", "", "library:/lib/x.so"] {
+        let error = Provider::named(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().starts_with(&format!("there is no provider `{wrong}` (")), "{error}");
+    }
+    assert!(Provider::named("library:/x").unwrap_err().to_string().contains("RDMA_LIBRARY"));
+}
