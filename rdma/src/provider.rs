@@ -150,19 +150,26 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevices`] if there is none, [`ErrorKind::PortDown`] if all are down.
+    /// [`ErrorKind::NoDevices`] if there is none, [`ErrorKind::PortDown`] if all are down; if none could even be asked, why
+    /// the first could not.
     pub fn first_active(&self) -> Result<Device> {
         let devices = self.devices()?;
         if devices.is_empty() {
             return Err(no_devices());
         }
-        let names: Vec<_> = devices.iter().map(|device| device.name().to_owned()).collect();
+        let (mut states, mut failed) = (Vec::new(), Vec::new());
         for device in devices {
-            if device.open().and_then(|context| context.port(1)).is_ok_and(|port| port.is_active()) {
-                return Ok(device);
+            match device.open().and_then(|context| context.port(1)) {
+                Ok(port) if port.is_active() => return Ok(device),
+                Ok(port) => states.push(format!("{} is {}", device.name(), port.state())),
+                Err(error) => failed.push(error),
             }
         }
-        Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE, of {}", names.join(", ")))
+        if states.is_empty() {
+            return Err(failed.swap_remove(0));
+        }
+        states.extend(failed.iter().map(Error::to_string));
+        Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE: {}", states.join(", ")))
             .with_hint("check the cable, and that RDMA is enabled on both ends"))
     }
 }

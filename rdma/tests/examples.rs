@@ -141,7 +141,7 @@ fn devices_as_json() {
 fn devices_that_are_not_there() {
     let mut missing = example("devices", "");
     missing.env("RDMA_LIBRARY", "/nonexistent");
-    run(missing).failed(1, "no verbs library");
+    run(missing).failed(1, "RDMA_LIBRARY names this file");
     run(example("devices", "--provider soft --device rdma_en9")).failed(1, "there is rdma_en2");
     let mut misspelt = example("devices", "");
     misspelt.env("RDMA_PROVIDER", "hard");

@@ -15,6 +15,8 @@ const TURN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Link {
     stream: TcpStream,
+    /// For errors, as the system no longer tells once the peer is gone.
+    peer: Option<SocketAddr>,
 }
 
 /// What is waited for, and what to say if it does not come.
@@ -34,7 +36,8 @@ impl Link {
     pub(super) fn new(stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true).map_err(|error| system("setsockopt", &error))?;
         stream.set_nonblocking(false).map_err(|error| system("fcntl", &error))?;
-        Ok(Link { stream })
+        let peer = stream.peer_addr().ok();
+        Ok(Link { stream, peer })
     }
 
     /// Tells the peer that this end has posted its receives, and waits until the peer has. Can be called again: each call
@@ -83,9 +86,9 @@ impl Link {
 
     /// Names the peer, of which there may be several.
     pub(super) fn about(&self, error: Error) -> Error {
-        match self.stream.peer_addr() {
-            Ok(address) => error.on_peer(address),
-            Err(_) => error,
+        match self.peer {
+            Some(address) => error.on_peer(address),
+            None => error,
         }
     }
 

@@ -5,6 +5,7 @@ mod hint;
 mod kind;
 
 pub use errno::Errno;
+pub(crate) use hint::Chosen;
 pub use kind::ErrorKind;
 
 use crate::{Gid, Status};
@@ -82,7 +83,7 @@ static RECEIVE_QUEUE_FULL: Report =
 static NO_COMPLETION: Report = Report::ready(
     ErrorKind::TimedOut,
     "no completion within the given time",
-    "nothing was given up: a later wait may still return it; a peer that died is never reported by the device",
+    "nothing was given up: a later wait may still return it; that a peer died no device reports, ask connect::Link::is_alive",
 );
 
 impl Error {
@@ -249,9 +250,15 @@ impl fmt::Debug for Error {
     }
 }
 
+impl Error {
+    pub(crate) fn no_library(error: &rdma_sys::LoadError, chosen: Chosen) -> Self {
+        Error::new(ErrorKind::LibraryNotFound, error.to_string()).with_hint(hint::library(error, chosen))
+    }
+}
+
 impl From<rdma_sys::LoadError> for Error {
     fn from(error: rdma_sys::LoadError) -> Self {
-        Error::new(ErrorKind::LibraryNotFound, error.to_string()).with_hint(hint::LIBRARY)
+        Error::no_library(&error, Chosen::Platform)
     }
 }
 

@@ -101,7 +101,10 @@ impl PreparedQueuePair {
     /// device's.
     pub fn endpoint(&mut self, port: &Port, gid: GidEntry) -> Result<Endpoint> {
         if !Arc::ptr_eq(port.context(), &self.raw.domain.context) {
-            return Err(self.raw.about(Error::argument("the port belongs to another device, or another open of it")));
+            return Err(self
+                .raw
+                .about(Error::argument("the port belongs to another device, or another open of it"))
+                .with_hint("take it from the Context that the protection domain was made from"));
         }
         if !port.is_active() {
             let name = &self.raw.domain.context.device().name;
@@ -186,9 +189,9 @@ impl PreparedQueuePair {
         if family(ours) != family(theirs) {
             return Err(about(Error::new(
                 ErrorKind::NoUsableGid,
-                format!("this end's GID is {:?} ({ours}), the peer's {:?} ({theirs})", ours.kind(), theirs.kind()),
+                format!("this end's GID {ours} is {}, the peer's {theirs} is {}", ours.kind(), theirs.kind()),
             ))
-            .with_hint("both ends must choose the same kind: IPv4-mapped, or link-local"));
+            .with_hint("both ends must choose the same kind: Port::gid_of_kind"));
         }
         if self.raw.domain.rules.refuses_loopback() && ours == theirs {
             return Err(about(

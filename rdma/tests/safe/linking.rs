@@ -51,6 +51,7 @@ fn hostile_peers_are_errors_in_time() {
     // Half an endpoint, then the end: the count is said, and no old errno.
     let error = against(LONG, |mut stream, peer| stream.write_all(&peer.to_bytes()[..10]).unwrap());
     assert_eq!(error.kind(), ErrorKind::PeerGone, "{error}");
+    assert!(error.subject().peer.is_some());
     if error.errno().is_none() {
         assert!(error.to_string().contains("10 of 32"), "{error}");
     }
