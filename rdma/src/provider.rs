@@ -52,13 +52,15 @@ impl Provider {
     }
 
     /// The provider of this name, for a program's own option: `system` for [`Provider::system`], `soft` for a host of the
-    /// software fabric that these variables describe, one a process, made at the first call:
+    /// software fabric that these variables describe, one a process, made or joined at the first call:
     ///
     /// | variable | what it is | if not set |
     /// |---|---|---|
-    /// | `RDMA_SOFT_TOPOLOGY` | the fabric: `mesh:N` or `ring:N`, of N hosts | `mesh:2` |
-    /// | `RDMA_SOFT_HOST` | which of its hosts, from 0; read at each call | `0` |
-    /// | `RDMA_SOFT_PAGE` | the page of its devices, in bytes: what memory is aligned to | `16384`, as on Apple silicon |
+    /// | `RDMA_SOFT_FABRIC` | the fabric's name: processes that say the same one are on one fabric | this process alone |
+    /// | `RDMA_SOFT_TOPOLOGY` | its shape: `mesh:N` or `ring:N`, of N hosts, or `file:PATH` | `mesh:2` |
+    /// | `RDMA_SOFT_HOST` | which of its hosts this process is, from 0 | `0` |
+    /// | `RDMA_SOFT_PROFILE` | the rules of its devices ([`Profile::named`](crate::soft::Profile::named)) | `thunderbolt` |
+    /// | `RDMA_SOFT_PAGE` | the page of its devices, in bytes: what memory is aligned to | the profile's |
     ///
     /// A name loads no file of its own choice: running a file's code is [`unsafe`](Provider::library), or for whoever sets
     /// `RDMA_LIBRARY` to vouch for. Names that begin with `library:` stay unused, so that a program can give them that

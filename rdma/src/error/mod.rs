@@ -145,8 +145,23 @@ impl Error {
         self.edit(|report| report.detail = detail.into())
     }
 
+    /// Says what was asked for, unless there are better words already.
+    pub(crate) fn or_detail(self, detail: impl FnOnce() -> String) -> Self {
+        if self.report().detail.is_empty() { self.with_detail(detail()) } else { self }
+    }
+
     pub(crate) fn with_status(self, status: Status) -> Self {
         self.edit(|report| report.status = Some(status))
+    }
+
+    /// Adds what is known about the failure from elsewhere: kind, words and remedy.
+    pub(crate) fn explained_by(self, known: Error) -> Self {
+        let known = known.report().clone();
+        self.edit(|report| {
+            report.kind = known.kind;
+            report.detail = known.detail;
+            report.hint = known.hint;
+        })
     }
 
     pub(crate) fn on_device(self, device: &Arc<str>) -> Self {

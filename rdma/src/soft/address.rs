@@ -4,6 +4,7 @@
 //! link-local IPv6 address made from the MAC, entry 1 the IPv4 address, entry 2 a second link-local address that does
 //! not change with the MAC.
 
+use super::topology::{End, Topology};
 use crate::Gid;
 
 /// The entries of a GID table. Apple does not publish `gid_tbl_len`; sixteen is inferred.
@@ -31,6 +32,15 @@ pub(crate) fn ipv4(cable: usize, end: usize) -> [u8; 4] {
     // 169.254.1.0 to 169.254.254.255 are for use (RFC 3927); two addresses a cable.
     let number = (cable * 2 + end) as u32 % (254 * 256 - 2) + 1;
     [169, 254, 1 + (number >> 8) as u8, number as u8]
+}
+
+/// The GID table that a device starts with.
+pub(crate) fn initial(fabric: u16, end: End, topology: &Topology) -> [Gid; TABLE_LENGTH] {
+    let ipv4 = topology.cable_of(end).map(|cable| {
+        let first = topology.cables()[cable].0 == end;
+        ipv4(cable, usize::from(!first))
+    });
+    table(mac(fabric, end.host, end.device), ipv4)
 }
 
 /// The GID table of a device.

@@ -228,7 +228,7 @@ unsafe extern "C" fn query_gid(
     gid: *mut sys::ibv_gid,
 ) -> c_int {
     minus_one(context(pointer).and_then(|context| {
-        let table = *context.device.gids();
+        let table = context.device.gids();
         let entry = usize::try_from(index).ok().and_then(|index| table.get(index)).ok_or(libc::EINVAL)?;
         if gid.is_null() || port != 1 {
             return Err(libc::EINVAL);
@@ -256,18 +256,16 @@ unsafe extern "C" fn alloc_pd(pointer_: *mut sys::ibv_context) -> *mut sys::ibv_
         if !context.device.is_active() {
             return Err(libc::EOPNOTSUPP);
         }
-        if !context.device.domains.take() {
-            return Err(libc::ENOMEM);
-        }
+        let ticket = context.device.domains.take().ok_or(libc::ENOMEM)?;
         hold(&context.users);
         let abi = sys::ibv_pd { context: context.pointer(), handle: 0 };
-        Ok(registry::publish(Arc::new(SoftPd { abi, context, users: AtomicU32::new(0) })))
+        Ok(registry::publish(Arc::new(SoftPd { abi, ticket, context, users: AtomicU32::new(0) })))
     }))
 }
 
 unsafe extern "C" fn dealloc_pd(pointer: *mut sys::ibv_pd) -> c_int {
     number(retire_unused::<SoftPd>(pointer, |domain| domain.context.birth, |domain| &domain.users).map(|domain| {
-        domain.context.device.domains.give_back();
+        domain.context.device.domains.give_back(&domain.ticket);
         let_go(&domain.context.users);
     }))
 }

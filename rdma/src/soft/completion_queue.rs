@@ -9,8 +9,12 @@ use super::fork::Birth;
 use super::matching;
 use super::object::CqObject;
 use super::overrun::{self, Fill};
-use super::queue_pair::{Attention, LOST, Slot, SoftQp};
+use super::post::flushed;
+use super::queue_pair::{Attention, Body, Done, LOST, Slot, SoftQp};
+use super::quota::Ticket;
 use super::registry::{Kind, Object};
+use super::shared::exchange;
+use super::shared::inbound::Inbound;
 use super::small;
 use crate::verbs::latch::Latch;
 use core::ffi::c_int;
@@ -24,6 +28,7 @@ use sys::{ibv_wc_opcode as opcode, ibv_wc_status as status};
 pub(crate) struct SoftCq {
     pub(crate) abi: CqObject,
     pub(crate) birth: Birth,
+    pub(crate) ticket: Ticket,
     pub(crate) context: Arc<SoftContext>,
     /// How many queue pairs use it, each of their two queues counted.
     pub(crate) users: AtomicU32,
@@ -57,6 +62,10 @@ struct Source {
     next: u64,
     /// The places of all requests before it.
     places: u64,
+    /// In a shared fabric: the connection from which a receive queue gets its messages.
+    inbound: Option<Box<Inbound>>,
+    /// With `inbound`: the messages of receives before this one were taken ahead of polling.
+    settled: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +82,7 @@ impl SoftCq {
 
     pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
         let mut sources = self.poll.lock();
-        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0 });
+        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0, inbound: None, settled: 0 });
         self.fill.divide(self.capacity(), sources.list.len());
     }
 
@@ -96,9 +105,33 @@ impl SoftCq {
         }
         self.fill.recount(|| sources.waiting());
     }
+
+    /// Lets what has arrived for a queue pair go to its receives.
+    pub(crate) fn settle_arrivals(&self, qp: &SoftQp) {
+        if let Some(source) = self.poll.lock().receives_of(qp) {
+            source.settle_arrivals();
+        }
+    }
+
+    /// The first receive of a queue pair that no message was taken for.
+    pub(crate) fn next_receive(&self, qp: &SoftQp) -> u64 {
+        self.poll.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
+    }
+
+    /// Says where a queue pair's receives get their messages from. Once it returns, they get none from elsewhere.
+    pub(crate) fn set_inbound(&self, qp: &SoftQp, inbound: Option<Inbound>) {
+        let mut sources = self.poll.lock();
+        if let Some(source) = sources.receives_of(qp) {
+            source.inbound = inbound.map(Box::new);
+        }
+    }
 }
 
 impl Sources {
+    fn receives_of(&mut self, qp: &SoftQp) -> Option<&mut Source> {
+        self.list.iter_mut().find(|source| ptr::eq(&*source.qp, qp) && source.side == Side::Receive)
+    }
+
     /// How many completions nobody has polled. Requests complete in order, so a queue's end at the first that has not.
     pub(crate) fn waiting(&self) -> u64 {
         let of = |source: &Source| match source.side {
@@ -142,14 +175,19 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         let out = unsafe { wc.add(taken) };
         let room = wanted - taken;
         let flags = if source.side == Side::Send { Attention::WAITS } else { Attention::AWAITED };
-        if source.qp.attention.0.has(flags | Attention::FAILING) {
+        if source.qp.attention.0.has(flags | Attention::ERRAND) {
             failing = source.attend().or(failing);
         }
         taken += match source.side {
             // SAFETY: `out` has `room` cells left.
             Side::Send => unsafe { source.poll_sends(out, room) },
             // SAFETY: as above.
-            Side::Receive => unsafe { source.poll_receives(out, room) },
+            Side::Receive => unsafe {
+                if source.inbound.is_some() && cq.fill.is_watched() {
+                    source.settle_arrivals();
+                }
+                source.poll_receives(out, room)
+            },
         };
         if taken == wanted {
             *turn = if index + 1 == length { 0 } else { index + 1 };
@@ -161,21 +199,54 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
     }
     drop(sources);
     if let Some(qp) = failing {
-        overrun::fail_now(&qp);
+        overrun::run_errand_now(&qp);
     }
     taken as c_int
 }
 
 impl Source {
-    /// Looks after what is out of the ordinary. Returns the queue pair if it is to go to the error state, which cannot be
-    /// done under the latch.
+    /// Looks after what is out of the ordinary. Returns the queue pair if there is something to do that cannot be done under
+    /// the latch.
     #[cold]
     fn attend(&self) -> Option<Arc<SoftQp>> {
         match self.side {
             Side::Send => matching::help_sends(&self.qp),
             Side::Receive => matching::help_receives(&self.qp),
         }
-        self.qp.attention.0.has(Attention::FAILING).then(|| self.qp.clone())
+        self.qp.attention.0.has(Attention::ERRAND).then(|| self.qp.clone())
+    }
+
+    /// In a shared fabric messages are taken when somebody looks for them. Here they all are: those that have arrived go to
+    /// their receives, as long as the completion queue has room.
+    #[cold]
+    fn settle_arrivals(&mut self) {
+        let qp = &*self.qp;
+        self.settled = self.settled.max(self.next);
+        while let Some(inbound) = &self.inbound {
+            let counter = self.settled;
+            // SAFETY: the slot exists for the life of the ring.
+            let slot = unsafe { &*qp.slots.at(counter) };
+            let lap = qp.slots.lap(counter);
+            if slot.mark.load(Ordering::Acquire) != Slot::posted(lap) {
+                break;
+            }
+            // SAFETY: posted, loaded with acquire, so the owner's writes are visible; in a shared fabric the poller is the one
+            // who matches, and slot and record are its until we release their places.
+            let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
+            let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
+            let room = overrun::admit(&qp.receive_cq, qp);
+            let ending = if room { outcome.status.0 as u16 } else { LOST };
+            let done = Done { status: ending, length: outcome.length, ..flushed(room) };
+            // SAFETY: as above.
+            unsafe { slot.body.get().write(Body { done }) };
+            slot.mark.store(Slot::done(lap), Ordering::Release);
+            self.settled += 1;
+            inbound.taken(self.settled);
+            if !room {
+                // The queue pair is about to fail: nothing arrives any more.
+                self.inbound = None;
+            }
+        }
     }
 
     /// # Safety
@@ -230,8 +301,30 @@ impl Source {
             let counter = self.next;
             // SAFETY: the slot exists for the life of the ring.
             let slot = unsafe { &*qp.slots.at(counter) };
-            if slot.mark.load(Ordering::Acquire) != Slot::done(qp.slots.lap(counter)) {
-                break;
+            let lap = qp.slots.lap(counter);
+            let mark = slot.mark.load(Ordering::Acquire);
+            if mark != Slot::done(lap) {
+                let Some(inbound) = self.inbound.as_deref().filter(|_| mark == Slot::posted(lap)) else {
+                    break;
+                };
+                // SAFETY: posted, loaded with acquire, so the owner's writes are visible; in a shared fabric the poller is the
+                // one who matches, and slot and record are its until we release their places.
+                let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
+                let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
+                let completion = sys::ibv_wc {
+                    wr_id: record.wr_id,
+                    status: outcome.status,
+                    opcode: opcode::IBV_WC_RECV,
+                    byte_len: outcome.length,
+                    qp_num: qp.number,
+                    ..Default::default()
+                };
+                // SAFETY: `taken` is below `room`.
+                unsafe { out.add(taken).write(completion) };
+                taken += 1;
+                self.next += 1;
+                self.places += u64::from(record.places);
+                continue;
             }
             // SAFETY: done, loaded with acquire: slot and record are the poller's until we release their places.
             let (record, done) = unsafe { (&*qp.receives.at(counter), &(*slot.body.get()).done) };
@@ -264,6 +357,9 @@ impl Source {
             taken += 1;
         }
         if taken != 0 {
+            if let Some(inbound) = &self.inbound {
+                inbound.taken(self.next.max(self.settled));
+            }
             qp.released.0.receives.store(self.next, Ordering::Relaxed);
             qp.released.0.receive_places.store(self.places, Ordering::Release);
         }

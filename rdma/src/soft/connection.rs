@@ -7,7 +7,8 @@
 use super::completion_queue::Side;
 use super::post::flushed;
 use super::queue_pair::{Attention, Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
-use super::wiring;
+use super::shared::exchange::{self, Prepared};
+use super::wiring::Still;
 use super::{matching, overrun};
 use crate::{Gid, GidKind};
 use core::ffi::c_int;
@@ -32,6 +33,7 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     if !mask.contains(Mask::STATE) {
         return Err(libc::EINVAL);
     }
+    let mut prepared = None;
     match (attributes.state, wanted.qp_state) {
         (_, state::IBV_QPS_RESET) if mask == Mask::STATE => {
             part(&wiring, qp, state::IBV_QPS_RESET);
@@ -40,7 +42,9 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
         }
         (_, state::IBV_QPS_ERR) if mask == Mask::STATE => part(&wiring, qp, state::IBV_QPS_ERR),
         (state::IBV_QPS_RESET, state::IBV_QPS_INIT) if mask == TO_INIT => to_init(qp, &mut attributes, wanted)?,
-        (state::IBV_QPS_INIT, state::IBV_QPS_RTR) if mask == TO_RTR => to_rtr(&wiring, qp, &mut attributes, wanted)?,
+        (state::IBV_QPS_INIT, state::IBV_QPS_RTR) if mask == TO_RTR => {
+            prepared = to_rtr(qp, &mut attributes, wanted)?;
+        }
         (state::IBV_QPS_RTR, state::IBV_QPS_RTS) if mask == TO_RTS => attributes.set.sq_psn = wanted.sq_psn,
         _ => return Err(libc::EINVAL),
     }
@@ -55,10 +59,27 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     let mut send = qp.send.0.lock();
     (send.state, send.known_regions) = (next, attributes.known_regions);
     drop(send);
-    if next == state::IBV_QPS_RTR {
-        connect(&wiring, qp, &attributes);
+    match (&qp.presence, prepared) {
+        (Some(presence), Some(prepared)) => exchange::enter(qp, presence, prepared),
+        _ if next == state::IBV_QPS_RTR => connect(&wiring, qp, &attributes),
+        _ => {}
     }
     Ok(())
+}
+
+/// In a shared fabric: enters a new connection with the same peer, which has left the old one.
+pub(crate) fn renew(qp: &Arc<SoftQp>) {
+    let _wiring = qp.device.wiring.lock();
+    let attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(presence) = &qp.presence
+        && matches!(attributes.state, state::IBV_QPS_RTR | state::IBV_QPS_RTS)
+    {
+        match exchange::prepare(qp, presence, attributes.set.dest_qp_num) {
+            Ok(prepared) => exchange::enter(qp, presence, prepared),
+            // No memory: the next call tries again.
+            Err(_) => qp.attention.0.set(Attention::DESERTED),
+        }
+    }
 }
 
 /// The error state, entered from within.
@@ -80,12 +101,7 @@ fn to_init(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) 
     Ok(())
 }
 
-fn to_rtr(
-    wiring: &wiring::State,
-    qp: &SoftQp,
-    attributes: &mut Attributes,
-    wanted: &sys::ibv_qp_attr,
-) -> Result<(), c_int> {
+fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -> Result<Option<Prepared>, c_int> {
     let path = &wanted.ah_attr;
     let mtu = sys::ibv_mtu::IBV_MTU_256.0..=sys::ibv_mtu::IBV_MTU_4096.0;
     if !mtu.contains(&wanted.path_mtu.0) || path.is_global != 1 || path.port_num != 1 {
@@ -93,12 +109,12 @@ fn to_rtr(
     }
     // SAFETY: both forms of the union are plain bytes.
     let remote = Gid::from_bytes(unsafe { path.grh.dgid.raw });
-    let own = *qp.device.gids();
+    let own = qp.device.gids();
     let local = own.get(usize::from(path.grh.sgid_index)).copied().unwrap_or(Gid::ZERO);
     if local.is_zero() || remote.is_zero() {
         return Err(libc::EINVAL);
     }
-    if !qp.device.wiring.is_active_in(wiring, qp.device.end) {
+    if !qp.device.is_active() {
         return Err(libc::ETIMEDOUT);
     }
     // The destination is resolved on the link: what is not there does not answer.
@@ -106,11 +122,15 @@ fn to_rtr(
     if !known || family(local) != family(remote) {
         return Err(libc::ETIMEDOUT);
     }
+    let prepared = match &qp.presence {
+        Some(presence) => Some(exchange::prepare(qp, presence, wanted.dest_qp_num)?),
+        None => None,
+    };
     attributes.set.ah_attr = *path;
     attributes.set.path_mtu = wanted.path_mtu;
     attributes.set.dest_qp_num = wanted.dest_qp_num;
     attributes.set.rq_psn = wanted.rq_psn;
-    Ok(())
+    Ok(prepared)
 }
 
 /// Both ends of a connection use addresses of one family.
@@ -119,7 +139,7 @@ fn family(gid: Gid) -> bool {
 }
 
 /// Joins a queue pair that has reached RTR with its peer, if the peer has got there, too, and means this one.
-fn connect(_wiring: &wiring::State, qp: &Arc<SoftQp>, attributes: &Attributes) {
+fn connect(_wiring: &Still, qp: &Arc<SoftQp>, attributes: &Attributes) {
     let Some(peer) = qp.device.far().and_then(|far| far.find(attributes.set.dest_qp_num)) else { return };
     let theirs = peer.attributes.lock().unwrap_or_else(PoisonError::into_inner);
     let ready = matches!(theirs.state, state::IBV_QPS_RTR | state::IBV_QPS_RTS);
@@ -144,11 +164,20 @@ fn connect(_wiring: &wiring::State, qp: &Arc<SoftQp>, attributes: &Attributes) {
 ///
 /// When it returns, nobody copies into or out of the queue pair's memory any more, except the poller of its receive
 /// completion queue.
-pub(crate) fn part(_wiring: &wiring::State, qp: &Arc<SoftQp>, next: state) {
+pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
     // Both latches are held to the end, so that nothing is posted in between. Waiting for the peer's while holding them
     // cannot deadlock: posters and pollers only *try* a second latch, and the wiring lock keeps out other callers of this.
     let mut receive = qp.receive.0.lock();
     receive.state = next;
+    if let Some(presence) = &qp.presence {
+        presence.close();
+        receive.connection = None;
+        if next == state::IBV_QPS_ERR {
+            qp.receive_cq.settle_arrivals(qp);
+        }
+        receive.consumed = qp.receive_cq.next_receive(qp);
+        qp.receive_cq.set_inbound(qp, None);
+    }
     if let Some(peer) = receive.peer.take() {
         let mut theirs = peer.send.0.lock();
         receive.consumed = theirs.next_slot;
@@ -165,6 +194,9 @@ pub(crate) fn part(_wiring: &wiring::State, qp: &Arc<SoftQp>, next: state) {
         theirs.consumed = send.next_slot;
         qp.attention.0.clear(Attention::WAITS);
         peer.attention.0.clear(Attention::AWAITED);
+    }
+    if let Some(presence) = &qp.presence {
+        exchange::leave(qp, presence, &mut send);
     }
     if next == state::IBV_QPS_ERR {
         flush_sends(qp, &mut send);
@@ -197,6 +229,7 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
 
 fn drop_sends(qp: &SoftQp, send: &mut SendQueue) {
     send.matched = send.posted;
+    send.written = send.posted;
     qp.completed.0.store(send.posted, Ordering::Release);
     qp.send_cq.skip(qp, Side::Send, send.posted, send.posted_places);
     qp.released.0.sends.store(send.posted, Ordering::Relaxed);

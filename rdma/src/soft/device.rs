@@ -4,13 +4,13 @@ use super::address;
 use super::fork::Birth;
 use super::profile::Profile;
 use super::queue_pair::SoftQp;
+use super::quota::{Quota, Resource};
 use super::region::RegionTable;
 use super::registry::{self, Kind, Object};
 use super::topology::End;
 use super::wiring::Wiring;
-use crate::{Gid, Guid};
+use crate::{Gid, Guid, Result};
 use core::ffi::{c_char, c_int};
-use core::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys as sys;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -25,8 +25,11 @@ pub(crate) struct SoftDevice {
     pub(crate) guid: Guid,
     pub(crate) domains: Quota,
     pub(crate) completion_queues: Quota,
+    /// Of a fabric between processes the blocks are counted instead.
     pub(crate) queue_pairs: Quota,
+    pub(crate) registrations: Quota,
     pub(crate) regions: RegionTable,
+    /// Not used in a fabric between processes, which keeps them for all.
     gids: Mutex<[Gid; address::TABLE_LENGTH]>,
     numbers: Mutex<Numbers>,
     far: OnceLock<Weak<SoftDevice>>,
@@ -49,29 +52,6 @@ impl Drop for SoftDevice {
     }
 }
 
-/// A count with a limit.
-pub(crate) struct Quota {
-    used: AtomicU32,
-    limit: u32,
-}
-
-impl Quota {
-    fn new(limit: u32) -> Self {
-        Quota { used: AtomicU32::new(0), limit }
-    }
-
-    /// Takes one, or says that there is none left.
-    pub(crate) fn take(&self) -> bool {
-        self.used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| (used < self.limit).then_some(used + 1))
-            .is_ok()
-    }
-
-    pub(crate) fn give_back(&self) {
-        self.used.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The queue pair numbers of a device.
 #[derive(Default)]
 struct Numbers {
@@ -81,11 +61,10 @@ struct Numbers {
 
 impl SoftDevice {
     pub(crate) fn new(fabric: u16, name: &str, end: End, profile: Profile, wiring: Arc<Wiring>) -> Arc<Self> {
-        let mac = address::mac(fabric, end.host, end.device);
-        let ipv4 = wiring.topology.cable_of(end).map(|cable| {
-            let first = wiring.topology.cables()[cable].0 == end;
-            address::ipv4(cable, usize::from(!first))
-        });
+        let quota = |resource, limit| match wiring.membership() {
+            Some(membership) => Quota::Shared { membership: membership.clone(), end, resource },
+            None => Quota::own(limit),
+        };
         let mut abi = sys::ibv_device {
             // IOKit's node type for these devices is 100, too (SQCU).
             node_type: sys::ibv_node_type(profile.transport),
@@ -101,15 +80,16 @@ impl SoftDevice {
         let device = Arc::new(SoftDevice {
             abi,
             birth: Birth::now(),
-            wiring,
             end,
             guid: Guid::from_bytes(address::node_guid(fabric, end.host, end.device)),
-            domains: Quota::new(profile.max_pd),
-            completion_queues: Quota::new(profile.max_cq),
-            queue_pairs: Quota::new(profile.queue_pairs),
+            domains: quota(Resource::Domain, profile.max_pd),
+            completion_queues: quota(Resource::CompletionQueue, profile.max_cq),
+            registrations: quota(Resource::Region, profile.max_mr),
+            queue_pairs: Quota::own(profile.queue_pairs),
             regions: RegionTable::new(profile.max_mr),
             profile,
-            gids: Mutex::new(address::table(mac, ipv4)),
+            gids: Mutex::new(address::initial(fabric, end, &wiring.topology)),
+            wiring,
             numbers: Mutex::new(Numbers::default()),
             far: OnceLock::new(),
         });
@@ -133,8 +113,23 @@ impl SoftDevice {
         self.wiring.is_active(self.end)
     }
 
-    pub(crate) fn gids(&self) -> MutexGuard<'_, [Gid; address::TABLE_LENGTH]> {
-        self.gids.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The GID table.
+    pub(crate) fn gids(&self) -> [Gid; address::TABLE_LENGTH] {
+        match self.wiring.membership() {
+            Some(membership) => core::array::from_fn(|index| membership.gid(self.end, index)),
+            None => *self.gids.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Sets an entry of the GID table that there is.
+    pub(crate) fn set_gid(&self, index: usize, gid: Gid) -> Result<()> {
+        match self.wiring.membership() {
+            Some(membership) => membership.set_gid(self.end, index, gid),
+            None => {
+                self.gids.lock().unwrap_or_else(PoisonError::into_inner)[index] = gid;
+                Ok(())
+            }
+        }
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {

@@ -1,8 +1,9 @@
 //! The software host that the environment describes.
 
+use super::fork::PerProcess;
 use super::{Fabric, Host, Profile, Topology};
 use crate::{Error, Result};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// Reads a variable; unset and empty are the same.
 fn variable(name: &str) -> Result<Option<String>> {
@@ -18,35 +19,42 @@ fn wrong(name: &str, value: &str, expected: &str) -> Error {
     Error::argument(format!("{name} is {value:?}")).with_hint(format!("it is {expected}"))
 }
 
-/// The topology that a word describes: `mesh:N` or `ring:N`.
-fn topology(name: &str, text: &str) -> Result<Topology> {
-    let unknown = || wrong(name, text, "mesh:N or ring:N, where N is a number of hosts");
-    let (shape, count) = text.split_once(':').ok_or_else(unknown)?;
-    let count = count.parse().map_err(|_| unknown())?;
-    match shape {
-        "mesh" => Topology::mesh(count),
-        "ring" => Topology::ring(count),
-        _ => Err(unknown()),
+/// `mesh:N`, `ring:N` or `file:PATH`.
+fn topology(text: &str) -> Result<Topology> {
+    match text.strip_prefix("file:") {
+        Some(path) => Topology::from_file(path),
+        None => text.parse(),
     }
 }
 
-/// The host that `RDMA_SOFT_HOST` names (0), of the process's fabric of the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), with
-/// the device page `RDMA_SOFT_PAGE`. The variables are read at the first call, and the fabric is made then.
-pub(crate) fn host() -> Result<Host> {
-    static FABRIC: OnceLock<Fabric> = OnceLock::new();
-    let fabric = match FABRIC.get() {
-        Some(fabric) => fabric,
-        None => {
-            let shape = variable("RDMA_SOFT_TOPOLOGY")?;
-            let topology = topology("RDMA_SOFT_TOPOLOGY", shape.as_deref().unwrap_or("mesh:2"))?;
-            let mut profile = Profile::default();
-            if let Some(page) = variable("RDMA_SOFT_PAGE")? {
-                let bytes = page.parse().map_err(|_| wrong("RDMA_SOFT_PAGE", &page, "a number of bytes"))?;
-                profile = profile.with_page(bytes)?;
-            }
-            FABRIC.get_or_init(|| Fabric::new(topology, profile))
-        }
+fn profile() -> Result<Profile> {
+    let mut profile = match variable("RDMA_SOFT_PROFILE")? {
+        None => Profile::default(),
+        Some(name) => Profile::named(&name)?,
     };
+    if let Some(page) = variable("RDMA_SOFT_PAGE")? {
+        let bytes = page.parse().map_err(|_| wrong("RDMA_SOFT_PAGE", &page, "a number of bytes"))?;
+        profile = profile.with_page(bytes)?;
+    }
+    Ok(profile)
+}
+
+/// The host `RDMA_SOFT_HOST` (0) of the fabric named `RDMA_SOFT_FABRIC`, or of one of this process alone if there is no
+/// name, with the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), the profile `RDMA_SOFT_PROFILE` (`thunderbolt`) and the device
+/// page `RDMA_SOFT_PAGE`. The variables are read at the first call, and the fabric is made or joined then.
+pub(crate) fn host() -> Result<Host> {
+    static FABRIC: PerProcess<Mutex<Option<Fabric>>> = PerProcess::new();
+    let mut fabric = FABRIC.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     let number = variable("RDMA_SOFT_HOST")?.unwrap_or_else(|| "0".to_owned());
-    fabric.host(number.parse().map_err(|_| wrong("RDMA_SOFT_HOST", &number, "the number of a host, from 0"))?)
+    let number = number.parse().map_err(|_| wrong("RDMA_SOFT_HOST", &number, "the number of a host, from 0"))?;
+    if let Some(fabric) = &*fabric {
+        return fabric.host(number);
+    }
+    let topology = topology(variable("RDMA_SOFT_TOPOLOGY")?.as_deref().unwrap_or("mesh:2"))?;
+    let host = match variable("RDMA_SOFT_FABRIC")? {
+        Some(name) => Fabric::join_with(&name, topology, profile()?, number)?,
+        None => Fabric::new(topology, profile()?).host(number)?,
+    };
+    *fabric = Some(host.fabric());
+    Ok(host)
 }

@@ -1,8 +1,10 @@
 //! Hosts and cables that exist in memory.
 
+use super::address;
 use super::device::SoftDevice;
 use super::fork::Birth;
 use super::profile::Profile;
+use super::shared::membership::Membership;
 use super::topology::{End, Topology};
 use super::wiring::Wiring;
 use crate::{Error, ErrorKind, Gid, Result};
@@ -59,7 +61,52 @@ impl Fabric {
     pub fn new(topology: Topology, profile: Profile) -> Self {
         static FABRICS: AtomicU16 = AtomicU16::new(0);
         let number = FABRICS.fetch_add(1, Ordering::Relaxed);
-        let wiring = Arc::new(Wiring::new(topology));
+        Fabric::assemble(number, Wiring::new(topology), profile)
+    }
+
+    /// Joins the fabric of this name as a host of it, together with other processes of this user on this machine. The
+    /// first one makes it, with the default profile; the last one that leaves, by exit or by death, ends it.
+    ///
+    /// Several processes may be the same host; they share its devices' limits, as programs on one Mac do. A process may
+    /// join as several hosts.
+    ///
+    /// ```
+    /// use rdma::{Provider, soft::{Fabric, Topology}};
+    ///
+    /// # let name = format!("doc-{}", std::process::id());
+    /// let host = Fabric::join(&name, Topology::mesh(2)?, 0)?;
+    /// assert!(Provider::soft(&host)?.first_active().is_ok());
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] if the name is not 1 to 100 letters, digits, `-`, `_` and `.`, if the fabric exists
+    /// with another topology or profile (the message says which), or is of another version of this library;
+    /// [`ErrorKind::UnknownDevice`] if the topology has no such host; [`ErrorKind::OutOfMemory`] if there is no room for
+    /// its shared memory; [`ErrorKind::TimedOut`] if a process stopped in the middle of joining or leaving.
+    pub fn join(name: &str, topology: Topology, host: usize) -> Result<Host> {
+        Fabric::join_with(name, topology, Profile::default(), host)
+    }
+
+    /// As [`join`](Self::join), with devices that follow these rules.
+    ///
+    /// # Errors
+    ///
+    /// As for [`join`](Self::join).
+    pub fn join_with(name: &str, topology: Topology, profile: Profile, host: usize) -> Result<Host> {
+        // Processes of one fabric must make the same addresses.
+        let number =
+            address::scramble(name.bytes().fold(0, |sum, byte| address::scramble(sum ^ u64::from(byte)))) as u16;
+        if host >= topology.hosts().len() {
+            return Err(no_host(host, topology.hosts().len()));
+        }
+        let membership = Membership::join(name, number, &topology, &profile)?;
+        Fabric::assemble(number, Wiring::shared(topology, membership), profile).host(host)
+    }
+
+    fn assemble(number: u16, wiring: Wiring, profile: Profile) -> Self {
+        let wiring = Arc::new(wiring);
         let hosts: Vec<Vec<_>> = wiring
             .topology
             .hosts()
@@ -97,11 +144,7 @@ impl Fabric {
     /// [`ErrorKind::UnknownDevice`] if there are not that many.
     pub fn host(&self, number: usize) -> Result<Host> {
         if number >= self.0.hosts.len() {
-            let count = self.0.hosts.len();
-            return Err(Error::new(
-                ErrorKind::UnknownDevice,
-                format!("there is no host {number}: the fabric has {count}"),
-            ));
+            return Err(no_host(number, self.0.hosts.len()));
         }
         Ok(Host { fabric: self.0.clone(), number })
     }
@@ -146,11 +189,11 @@ impl Fabric {
     /// [`ErrorKind::UnknownDevice`] if there is no such device, [`ErrorKind::InvalidArgument`] if the table (of 16
     /// entries) has no such index.
     pub fn set_gid(&self, end: End, index: usize, gid: Gid) -> Result<()> {
-        match self.device(end)?.gids().get_mut(index) {
-            Some(entry) => *entry = gid,
-            None => return Err(Error::argument(format!("a GID table has 16 entries, no {index}"))),
+        let device = self.device(end)?;
+        if index >= address::TABLE_LENGTH {
+            return Err(Error::argument(format!("a GID table has 16 entries, no {index}")));
         }
-        Ok(())
+        device.set_gid(index, gid)
     }
 
     /// The entries of a device's GID table.
@@ -161,6 +204,10 @@ impl Fabric {
     pub fn gids(&self, end: End) -> Result<Vec<Gid>> {
         Ok(self.device(end)?.gids().to_vec())
     }
+}
+
+fn no_host(number: usize, count: usize) -> Error {
+    Error::new(ErrorKind::UnknownDevice, format!("there is no host {number}: the fabric has {count}"))
 }
 
 impl fmt::Debug for Fabric {
@@ -177,6 +224,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// The fabric it belongs to.
+    pub fn fabric(&self) -> Fabric {
+        Fabric(self.fabric.clone())
+    }
+
     /// The host's number in its fabric.
     pub fn number(&self) -> usize {
         self.number

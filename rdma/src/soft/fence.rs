@@ -5,16 +5,17 @@
 //!
 //! 1. the holder of its own `send` latch (out of it, and into the peer's),
 //! 2. the holder of the peer's `send` latch (into it),
-//! 3. the poller of its receive completion queue (into it: payloads that travelled with the completion).
+//! 3. the poller of its receive completion queue (into it: payloads that travelled with the completion, and between
+//!    processes all payloads).
 //!
 //! So a fence first makes new copies impossible, and then takes each of these latches once. Connections cannot change
 //! meanwhile, because the fabric's wiring lock is held.
 
 use super::queue_pair::SoftQp;
-use super::wiring;
+use super::wiring::Still;
 
 /// Waits for the copies that are under way in a queue pair's memory. New ones must have been made impossible.
-pub(crate) fn wait_for_copies(_wiring: &wiring::State, qp: &SoftQp) {
+pub(crate) fn wait_for_copies(_wiring: &Still, qp: &SoftQp) {
     let send = qp.send.0.lock();
     let peer = send.peer.clone();
     drop(send);

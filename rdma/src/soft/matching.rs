@@ -7,6 +7,7 @@
 
 use super::overrun;
 use super::queue_pair::{Attention, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::shared::exchange;
 use super::small;
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -15,6 +16,9 @@ use rdma_sys::ibv_wc_status as status;
 /// Matches as many of a queue pair's sends as can be. `send` is its send queue, so the caller holds the latch.
 #[inline]
 pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
+    if let Some(presence) = &qp.presence {
+        return exchange::advance(qp, presence, send);
+    }
     while send.matched != send.posted {
         // SAFETY: a record between `matched` and `posted` was written by a holder of the send latch, which we hold, and
         // the poller does not read it before `completed` passes it.
@@ -85,7 +89,7 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
         record.status = status::IBV_WC_LOC_PROT_ERR.0;
         return false;
     }
-    let verdict = judge(peer, record, &posted);
+    let verdict = judge(peer, record.length, record.places, &posted);
     let source = record.address as *const u8;
     let length = record.length as usize;
     // SAFETY: the slot is the matcher's until the store of the mark below; `posted` has been read from it.
@@ -118,13 +122,13 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
     true
 }
 
-/// The status with which a receive ends.
+/// The status with which a receive of `receiver` ends when a message of this length, in so many places, meets it.
 #[inline]
-fn judge(peer: &SoftQp, record: &SendRecord, posted: &Posted) -> status {
-    if record.places != posted.places || record.length > posted.length {
+pub(crate) fn judge(receiver: &SoftQp, length: u32, places: u32, posted: &Posted) -> status {
+    if places != posted.places || length > posted.length {
         return status::IBV_WC_LOC_LEN_ERR;
     }
-    if posted.forbidden != 0 || (posted.length != 0 && !peer.device.regions.is_live(posted.key)) {
+    if posted.forbidden != 0 || (posted.length != 0 && !receiver.device.regions.is_live(posted.key)) {
         return status::IBV_WC_LOC_PROT_ERR;
     }
     status::IBV_WC_SUCCESS

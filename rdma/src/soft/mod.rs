@@ -29,12 +29,15 @@ mod post;
 mod profile;
 mod protection_domain;
 mod queue_pair;
+mod quota;
 mod region;
 mod registry;
 mod ring;
+mod shared;
 mod small;
 mod text;
 mod topology;
+mod topology_text;
 mod wiring;
 
 pub use fabric::{Fabric, Host};

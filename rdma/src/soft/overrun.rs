@@ -33,6 +33,11 @@ impl Fill {
         u64::from(self.share.load(Ordering::Relaxed))
     }
 
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
     /// Completions were dropped without being polled: `waiting` are left.
     pub(crate) fn recount(&self, waiting: impl FnOnce() -> u64) {
         if self.watched.load(Ordering::Relaxed) {
@@ -77,18 +82,21 @@ fn counted(cq: &SoftCq, qp: &SoftQp) -> bool {
     room
 }
 
-/// Takes a queue pair whose completion was lost to the error state. The matcher that lost it could not, holding latches;
-/// so its owner does, at the next call.
+/// Does what a matcher found to be necessary and could not do, holding latches: so the queue pair's owner does it, at its
+/// next call. See [`Attention::ERRAND`].
 #[cold]
-pub(crate) fn fail(qp: &SoftQp) {
+pub(crate) fn run_errand(qp: &SoftQp) {
     let pointer = core::ptr::from_ref(qp).cast_mut().cast();
     if let Ok(qp) = registry::borrow::<SoftQp>(pointer) {
-        fail_now(&qp);
+        run_errand_now(&qp);
     }
 }
 
-pub(crate) fn fail_now(qp: &Arc<SoftQp>) {
+pub(crate) fn run_errand_now(qp: &Arc<SoftQp>) {
     if qp.attention.0.clear(Attention::FAILING) {
         connection::enter_error(qp);
+    }
+    if qp.attention.0.clear(Attention::DESERTED) {
+        connection::renew(qp);
     }
 }

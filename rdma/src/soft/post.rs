@@ -54,8 +54,8 @@ pub(crate) unsafe extern "C" fn post_send(
     if !qp.birth.is_here() {
         return libc::EPERM;
     }
-    if qp.attention.0.has(Attention::FAILING) {
-        overrun::fail(qp);
+    if qp.attention.0.has(Attention::ERRAND) {
+        overrun::run_errand(qp);
     }
     let mut send = qp.send.0.lock();
     let mut result = 0;
@@ -132,6 +132,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         status: outcome.0,
         signaled: qp.signal_all || flags & sys::IBV_SEND_SIGNALED != 0,
         lost: false,
+        message: None,
     };
     // SAFETY: the cell's last use is over: the ring has at least `depth` cells, each request takes a place at least, and
     // the check above (with acquire) says that the poller is done with all but `depth` places. We hold the send latch.
@@ -154,8 +155,8 @@ pub(crate) unsafe extern "C" fn post_recv(
     if !qp.birth.is_here() {
         return libc::EPERM;
     }
-    if qp.attention.0.has(Attention::FAILING) {
-        overrun::fail(qp);
+    if qp.attention.0.has(Attention::ERRAND) {
+        overrun::run_errand(qp);
     }
     let mut receive = qp.receive.0.lock();
     let mut result = 0;
@@ -172,6 +173,11 @@ pub(crate) unsafe extern "C" fn post_recv(
             break;
         }
         wr = request.next;
+    }
+    if let Some(presence) = &qp.presence
+        && let Some((generation, base)) = receive.connection
+    {
+        presence.credit(generation, receive.posted - base);
     }
     if qp.attention.0.has(Attention::AWAITED)
         && let Some(peer) = &receive.peer

@@ -1,6 +1,7 @@
 //! A protection domain and the regions registered in it.
 
 use super::context::SoftContext;
+use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use core::sync::atomic::AtomicU32;
 use rdma_sys as sys;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 #[repr(C)]
 pub(crate) struct SoftPd {
     pub(crate) abi: sys::ibv_pd,
+    pub(crate) ticket: Ticket,
     pub(crate) context: Arc<SoftContext>,
     /// How many regions and queue pairs were made in it.
     pub(crate) users: AtomicU32,
@@ -36,6 +38,7 @@ impl SoftPd {
 #[repr(C)]
 pub(crate) struct SoftMr {
     pub(crate) abi: sys::ibv_mr,
+    pub(crate) ticket: Ticket,
     pub(crate) domain: Arc<SoftPd>,
 }
 

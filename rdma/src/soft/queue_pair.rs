@@ -21,8 +21,12 @@ use super::fork::Birth;
 use super::object::QpObject;
 use super::profile::{FRAME, Profile};
 use super::protection_domain::SoftPd;
+use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use super::ring::Ring;
+use super::shared::blocks::Link;
+use super::shared::link::Presence;
+use super::shared::outbound::Outbound;
 use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
@@ -58,6 +62,10 @@ pub(crate) struct SoftQp {
     pub(crate) released: Apart<Released>,
     /// What posters and pollers have to look after besides the ordinary.
     pub(crate) attention: Apart<Attention>,
+    /// Its share of the device's limit, where that is counted by the process.
+    pub(crate) ticket: Option<Ticket>,
+    /// What the other processes of a shared fabric see of it.
+    pub(crate) presence: Option<Presence>,
 }
 
 // SAFETY: the ABI prefix holds raw pointers to objects that the Arcs beside it keep alive; its one field that changes
@@ -83,6 +91,10 @@ impl Attention {
     pub(crate) const AWAITED: u8 = 2;
     /// A completion was lost: the queue pair is to go to the error state (overrun.rs).
     pub(crate) const FAILING: u8 = 4;
+    /// The peer has left, and may come back: the queue pair is to enter a new connection (exchange.rs).
+    pub(crate) const DESERTED: u8 = 8;
+    /// Both are for the owner's next call to see to.
+    pub(crate) const ERRAND: u8 = Self::FAILING | Self::DESERTED;
 
     #[inline]
     pub(crate) fn has(&self, flags: u8) -> bool {
@@ -161,6 +173,12 @@ pub(crate) struct SendQueue {
     pub(crate) matched: u64,
     /// The peer's next receive: a counter of its slots. Valid while there is a peer.
     pub(crate) next_slot: u64,
+    /// In a shared fabric: how many have been written to the peer's area, lost or flushed.
+    pub(crate) written: u64,
+    pub(crate) outbound: Option<Box<Outbound>>,
+    /// The peer's number, and the last connection with it that we left.
+    pub(crate) peer_number: u32,
+    pub(crate) left: Link,
 }
 
 /// The poster's side of the receive queue.
@@ -176,6 +194,8 @@ pub(crate) struct ReceiveQueue {
     pub(crate) returned_places: u64,
     /// The first receive that no send has taken. Kept by the peer (`next_slot`) while there is one.
     pub(crate) consumed: u64,
+    /// In a shared fabric: the connection's generation, and the receive that its first message is paired with.
+    pub(crate) connection: Option<(u32, u64)>,
 }
 
 /// A posted send.
@@ -190,6 +210,8 @@ pub(crate) struct SendRecord {
     pub(crate) signaled: bool,
     /// The completion queue had no room for it.
     pub(crate) lost: bool,
+    /// In a shared fabric: its number among the messages of the connection, if it is one.
+    pub(crate) message: Option<u64>,
 }
 
 /// A posted receive, for its owner's eyes.

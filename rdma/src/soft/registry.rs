@@ -3,10 +3,9 @@
 //! Control calls look here; posting and polling do not (they check for null and trust the rest, as every provider
 //! does). An object is an `Arc` of which C code holds one count as a raw pointer: the registry knows that count.
 
-use super::fork::Birth;
+use super::fork::{Birth, PerProcess};
 use core::ffi::c_int;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What kind of object an address is.
@@ -32,32 +31,11 @@ pub(crate) unsafe trait Object: Sized + Send + Sync {
     const KIND: Kind;
 }
 
-type Live = Mutex<HashMap<usize, Kind>>;
-
-/// The registry of this process. After a fork the parent's may be locked for ever: the child starts a new one.
-fn live() -> &'static Live {
-    static LIVE: AtomicPtr<(Birth, Live)> = AtomicPtr::new(core::ptr::null_mut());
-    let known = LIVE.load(Ordering::Acquire);
-    // SAFETY: a non-null value came from Box::into_raw below and is never freed.
-    if let Some((birth, live)) = unsafe { known.as_ref() }
-        && birth.is_here()
-    {
-        return live;
-    }
-    let fresh = Box::into_raw(Box::new((Birth::now(), Mutex::new(HashMap::new()))));
-    match LIVE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: just made, and never freed from now on.
-        Ok(_) => unsafe { &(*fresh).1 },
-        Err(_) => {
-            // SAFETY: nobody else has seen it.
-            drop(unsafe { Box::from_raw(fresh) });
-            live()
-        }
-    }
-}
+/// The registry of this process.
+static LIVE: PerProcess<Mutex<HashMap<usize, Kind>>> = PerProcess::new();
 
 fn with<T>(work: impl FnOnce(&mut HashMap<usize, Kind>) -> T) -> T {
-    work(&mut live().lock().unwrap_or_else(PoisonError::into_inner))
+    work(&mut LIVE.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The errno for a pointer that is not a live object.

@@ -1,58 +1,87 @@
 //! What is plugged in and switched on, and the lock under which connections change.
 
+use super::shared::membership::Membership;
 use super::topology::{End, Topology};
 use crate::{Error, ErrorKind, Result};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use core::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The cables of a fabric and their state.
 pub(crate) struct Wiring {
     pub(crate) topology: Topology,
-    state: Mutex<State>,
+    flags: Flags,
+    lock: Mutex<()>,
 }
 
-/// Which hosts are on and which cables are in. Whoever holds it keeps every connection of the fabric as it is: it is the
-/// first of all locks (then a queue pair's attributes, then latches).
-pub(crate) struct State {
-    hosts_on: Vec<bool>,
-    cables_in: Vec<bool>,
+/// Which hosts are off and which cables are out.
+enum Flags {
+    Own { hosts_off: Box<[AtomicU8]>, cables_out: Box<[AtomicU8]> },
+    Shared(Arc<Membership>),
 }
+
+/// While it is held, every connection that this process's queue pairs have stays as it is: it is the first of all locks
+/// (then a queue pair's attributes, then latches).
+pub(crate) struct Still<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl Wiring {
     pub(crate) fn new(topology: Topology) -> Self {
-        let state =
-            State { hosts_on: vec![true; topology.hosts().len()], cables_in: vec![true; topology.cables().len()] };
-        Wiring { topology, state: Mutex::new(state) }
+        let clear = |count| (0..count).map(|_| AtomicU8::new(0)).collect();
+        let flags = Flags::Own { hosts_off: clear(topology.hosts().len()), cables_out: clear(topology.cables().len()) };
+        Wiring { topology, flags, lock: Mutex::new(()) }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn shared(topology: Topology, membership: Arc<Membership>) -> Self {
+        Wiring { topology, flags: Flags::Shared(membership), lock: Mutex::new(()) }
+    }
+
+    pub(crate) fn lock(&self) -> Still<'_> {
+        Still(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The fabric between processes that this is, if it is one.
+    pub(crate) fn membership(&self) -> Option<&Arc<Membership>> {
+        match &self.flags {
+            Flags::Own { .. } => None,
+            Flags::Shared(membership) => Some(membership),
+        }
+    }
+
+    fn host_off(&self, host: usize) -> &AtomicU8 {
+        match &self.flags {
+            Flags::Own { hosts_off, .. } => &hosts_off[host],
+            Flags::Shared(membership) => membership.host_off(host),
+        }
+    }
+
+    fn cable_out(&self, cable: usize) -> &AtomicU8 {
+        match &self.flags {
+            Flags::Own { cables_out, .. } => &cables_out[cable],
+            Flags::Shared(membership) => membership.cable_out(cable),
+        }
     }
 
     /// Whether the port at an end is ACTIVE: a cable, plugged in, and both its hosts on. Whether anybody has opened the
     /// other side does not matter.
     pub(crate) fn is_active(&self, end: End) -> bool {
-        self.is_active_in(&self.lock(), end)
-    }
-
-    pub(crate) fn is_active_in(&self, state: &State, end: End) -> bool {
         let Some(cable) = self.topology.cable_of(end) else { return false };
         let (one, other) = self.topology.cables()[cable];
-        state.cables_in[cable] && state.hosts_on[one.host] && state.hosts_on[other.host]
+        let flags = [self.cable_out(cable), self.host_off(one.host), self.host_off(other.host)];
+        flags.iter().all(|flag| flag.load(Ordering::Acquire) == 0)
     }
 
     pub(crate) fn set_host(&self, host: usize, on: bool) -> Result<()> {
-        match self.lock().hosts_on.get_mut(host) {
-            Some(state) => *state = on,
-            None => return Err(Error::new(ErrorKind::UnknownDevice, format!("there is no host {host}"))),
+        if host >= self.topology.hosts().len() {
+            return Err(Error::new(ErrorKind::UnknownDevice, format!("there is no host {host}")));
         }
+        self.host_off(host).store(u8::from(!on), Ordering::Release);
         Ok(())
     }
 
     pub(crate) fn set_cable(&self, cable: usize, plugged: bool) -> Result<()> {
-        match self.lock().cables_in.get_mut(cable) {
-            Some(state) => *state = plugged,
-            None => return Err(Error::new(ErrorKind::UnknownDevice, format!("there is no cable {cable}"))),
+        if cable >= self.topology.cables().len() {
+            return Err(Error::new(ErrorKind::UnknownDevice, format!("there is no cable {cable}")));
         }
+        self.cable_out(cable).store(u8::from(!plugged), Ordering::Release);
         Ok(())
     }
 }

@@ -114,7 +114,7 @@ impl RawQueue {
         let raw = call::pointer("ibv_create_cq", || unsafe {
             (context.library().verbs.create_cq)(context.as_ptr(), asked, null_mut(), null_mut(), 0)
         })
-        .map_err(|error| on_device(error).with_detail(format!("{capacity} entries")))?;
+        .map_err(|error| on_device(error).or_detail(|| format!("{capacity} entries")))?;
         // SAFETY: a live completion queue. The capacity that was granted, which is what counts.
         let granted = unsafe { (*raw.as_ptr()).cqe };
         Ok(Arc::new(RawQueue {

@@ -110,7 +110,7 @@ impl RawQueuePair {
             |error| {
                 let Request { kind, send_depth, receive_depth, .. } = request;
                 let (kind, unit) = (QueuePairType::from_raw(kind), domain.rules.depth_unit());
-                on_device(error).with_detail(format!("{kind}, of depth {send_depth} and {receive_depth} {unit}"))
+                on_device(error).or_detail(|| format!("{kind}, of depth {send_depth} and {receive_depth} {unit}"))
             },
         )?;
         // SAFETY: a live queue pair.

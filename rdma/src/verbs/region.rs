@@ -96,8 +96,7 @@ impl RawRegion {
             first => first,
         }
         .map_err(|error| {
-            let detail = format!("{registered} bytes at {base:?}");
-            error.on_device(&domain.context.device().name).with_detail(detail)
+            error.on_device(&domain.context.device().name).or_detail(|| format!("{registered} bytes at {base:?}"))
         })?;
         Ok(Arc::new(RawRegion {
             // SAFETY: a live region, whose keys the library does not change.

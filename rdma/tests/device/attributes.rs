@@ -1,15 +1,15 @@
 //! What the device says of itself (Apple TN3205; listings by users of macOS 26 and 27).
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, errno};
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 
 #[test]
 fn a_device_is_thunderbolt_and_named_after_its_interface() {
-    let fabric = Fabric::mesh(4).unwrap();
+    let fabric = fabrics::mesh(4);
     let host = Host::open(&fabric, 1);
     // SAFETY: calls as the ABI has them, on live objects.
     unsafe {
@@ -32,7 +32,7 @@ fn a_device_is_thunderbolt_and_named_after_its_interface() {
 
 #[test]
 fn device_attributes_are_those_of_macos_26() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut attr = sys::ibv_device_attr::default();
     // SAFETY: an open context.
     assert_eq!(unsafe { (host.verbs.query_device)(host.context, &mut attr) }, 0);
@@ -49,7 +49,7 @@ fn device_attributes_are_those_of_macos_26() {
 
 #[test]
 fn port_attributes_are_those_of_macos_26() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let host = Host::open(&fabric, 0);
     let port = host.port();
     assert_eq!(port.state, sys::ibv_port_state::IBV_PORT_ACTIVE);
@@ -57,14 +57,14 @@ fn port_attributes_are_those_of_macos_26() {
     assert_eq!((port.max_msg_sz, port.link_layer, port.lmc), (0x1000000, 100, 0));
     assert_eq!((port.active_width, port.active_speed), (4, 4));
     assert_eq!(port.lid, 1);
-    assert_eq!(Host::open_device(&Fabric::mesh(3).unwrap(), 0, 1).port().lid, 2);
+    assert_eq!(Host::open_device(&fabrics::mesh(3), 0, 1).port().lid, 2);
 }
 
 /// The exported `ibv_query_port` is the frozen symbol: it writes 48 bytes, whatever the structure's length is today
 /// (rdma-core `verbs.c`; Aileuxe/MCDMA's stub).
 #[test]
 fn query_port_writes_the_first_48_bytes_only() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut bytes = [0xa5_u8; 64];
     // SAFETY: an open context, and 64 bytes, which is more than the structure has.
     assert_eq!(unsafe { (host.verbs.query_port)(host.context, 1, bytes.as_mut_ptr().cast()) }, 0);
@@ -74,7 +74,7 @@ fn query_port_writes_the_first_48_bytes_only() {
 
 #[test]
 fn other_ports_and_entries_are_refused() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut port = MaybeUninit::<sys::ibv_port_attr>::uninit();
     let mut gid = MaybeUninit::<sys::ibv_gid>::uninit();
     // SAFETY: an open context and structures to fill.
@@ -95,7 +95,7 @@ fn other_ports_and_entries_are_refused() {
 /// GIDs mirror the interface's addresses: link-local from the MAC, IPv4-mapped, a stable link-local (TN3205's sample).
 #[test]
 fn the_gid_table_is_that_of_tn3205() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     // SAFETY: plain bytes.
     let table: Vec<[u8; 16]> = (0..16).map(|index| unsafe { host.gid(index).raw }).collect();
     assert_eq!(table[0][..8], [0xfe, 0x80, 0, 0, 0, 0, 0, 0]);
@@ -109,7 +109,7 @@ fn the_gid_table_is_that_of_tn3205() {
 /// Both ends have to have the cable, and be on; whether anybody opened the other one does not matter.
 #[test]
 fn a_port_is_down_with_the_cable_out_or_a_host_off() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let host = Host::open(&fabric, 0);
     let down = || {
         assert_eq!(host.port().state, sys::ibv_port_state::IBV_PORT_DOWN);
@@ -135,7 +135,7 @@ fn a_port_is_down_with_the_cable_out_or_a_host_off() {
 
 #[test]
 fn a_device_without_a_cable_is_down() {
-    let host = Fabric::mesh(1).unwrap().host(0).unwrap();
+    let host = fabrics::mesh(1).host(0).unwrap();
     let provider = rdma::Provider::soft(&host).unwrap();
     let context = provider.devices().unwrap()[0].open().unwrap();
     assert!(!context.port(1).unwrap().is_active());
@@ -145,7 +145,7 @@ fn a_device_without_a_cable_is_down() {
 /// Applications look their texts up by these calls.
 #[test]
 fn the_texts_exist() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     // SAFETY: the calls take any number and return strings that live for ever.
     unsafe {
         let status = host.verbs.wc_status_str.unwrap();

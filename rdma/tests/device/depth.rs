@@ -1,8 +1,8 @@
 //! Depth: counted in 4 KiB frames, granted in steps, given back by polling (Apple TN3205; SQCU/mesh for the steps).
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, errno, two_with};
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 
 const FRAME: usize = 4096;
@@ -12,7 +12,7 @@ fn depth_is_granted_in_steps_and_read_back_by_query() {
     for (asked, granted) in
         [(1, 1023), (256, 1023), (1023, 1023), (1024, 2047), (2047, 2047), (2048, 4095), (4095, 4095)]
     {
-        let mut host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+        let mut host = Host::open(&fabrics::mesh(2), 0);
         let qp = host.queue_pair(asked);
         let (attributes, init) = host.query(qp);
         for cap in [attributes.cap, init.cap] {
@@ -20,7 +20,7 @@ fn depth_is_granted_in_steps_and_read_back_by_query() {
             assert_eq!((cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data), (1, 1, 0));
         }
     }
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     for asked in [4096, u32::MAX] {
         let mut init = host.init_attr(asked);
         // SAFETY: live objects.
@@ -32,7 +32,7 @@ fn depth_is_granted_in_steps_and_read_back_by_query() {
 /// What creating writes back is not what was granted, so programs must ask (hellas-ai/thunderbolt-ibverbs pull request 41).
 #[test]
 fn creating_does_not_say_what_was_granted() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut init = host.init_attr(256);
     // SAFETY: live objects; what is made is destroyed.
     unsafe {
@@ -48,7 +48,7 @@ fn a_message_takes_as_many_places_as_it_has_frames() {
     for depth in [1023, 2047, 4095] {
         for frames in [1, 2, 4, 16] {
             let length = frames * FRAME - 7;
-            let two = two_with(Fabric::mesh(2).unwrap(), depth, 1 << 16);
+            let two = two_with(fabrics::mesh(2), depth, 1 << 16);
             let fits = depth as usize / frames;
             for id in 0..fits {
                 assert_eq!(two.b.post_recv(two.qp_b, id as u64, two.mem_b.sge(0, length)), 0, "{depth} {frames} {id}");
@@ -71,7 +71,7 @@ fn a_message_takes_as_many_places_as_it_has_frames() {
 
 #[test]
 fn the_send_queue_is_counted_in_the_same_way() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 16);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 16);
     for id in 0..63 {
         assert_eq!(two.a.post_send(two.qp_a, id, two.mem_a.sge(0, 1 << 16)), 0);
     }
@@ -86,7 +86,7 @@ fn the_send_queue_is_counted_in_the_same_way() {
 /// An unsignaled send gives its place back with the next signaled one that is polled, not by itself.
 #[test]
 fn unsignaled_sends_end_with_a_signaled_one() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 22);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 22);
     let frames = 128;
     let sge = |host: &crate::support::raw::Memory| host.sge(0, frames * FRAME);
     for id in 0..7 {
@@ -109,7 +109,7 @@ fn unsignaled_sends_end_with_a_signaled_one() {
 
 #[test]
 fn with_sq_sig_all_every_send_completes() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(16384), b.memory(16384));
     let qp_b = b.queue_pair(8);
@@ -129,7 +129,7 @@ fn with_sq_sig_all_every_send_completes() {
 #[test]
 fn the_longest_message_has_4095_frames() {
     const MAX: usize = 4095 * FRAME;
-    let two = two_with(Fabric::mesh(2).unwrap(), 4095, MAX + FRAME);
+    let two = two_with(fabrics::mesh(2), 4095, MAX + FRAME);
     let bytes = crate::support::pattern(1, MAX);
     two.mem_a.write(0, &bytes);
     assert_eq!(two.b.post_recv(two.qp_b, 1, two.mem_b.sge(0, MAX)), 0);

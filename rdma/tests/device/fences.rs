@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use crate::support::LONG;
+use crate::support::fabrics;
 use crate::support::raw::{Host, Memory, number, two_with};
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -19,7 +19,7 @@ fn rounds() -> usize {
 /// memory, and looks whether anything still arrives.
 fn receiver_side(end: impl Fn(&mut Host, *mut sys::ibv_qp, Memory)) {
     for round in 0..rounds() {
-        let mut two = two_with(Fabric::mesh(2).unwrap(), 4095, LENGTH);
+        let mut two = two_with(fabrics::mesh(2), 4095, LENGTH);
         let (mem_b, qp_b) = (two.mem_b, two.qp_b);
         two.mem_a.write(0, &vec![0xff; LENGTH]);
         assert_eq!(two.b.post_recv(qp_b, 0, mem_b.sge(0, LENGTH)), 0);
@@ -77,7 +77,7 @@ fn deregistering_the_receivers_memory_waits_for_the_copy_into_it() {
 fn sender_side(end: impl Fn(&mut Host, *mut sys::ibv_qp, Memory)) {
     let mut whole = 0;
     for round in 0..rounds() {
-        let mut two = two_with(Fabric::mesh(2).unwrap(), 4095, LENGTH);
+        let mut two = two_with(fabrics::mesh(2), 4095, LENGTH);
         let (mem_a, qp_a) = (two.mem_a, two.qp_a);
         mem_a.write(0, &vec![0xff; LENGTH]);
         assert_eq!(two.a.post_send(qp_a, 1, mem_a.sge(0, LENGTH)), 0);
@@ -126,7 +126,7 @@ fn deregistering_the_senders_memory_waits_for_the_copy_out_of_it() {
 fn the_poller_is_waited_for() {
     for deregister in [false, true] {
         for _ in 0..200 {
-            let mut two = two_with(Fabric::mesh(2).unwrap(), 1023, 16384);
+            let mut two = two_with(fabrics::mesh(2), 1023, 16384);
             let (mem_b, qp_b) = (two.mem_b, two.qp_b);
             two.mem_a.write(0, &[0xff; 48]);
             for id in 0..64 {
@@ -163,7 +163,7 @@ fn the_poller_is_waited_for() {
 #[test]
 fn a_late_poll_writes_nothing() {
     for deregister in [false, true] {
-        let mut two = two_with(Fabric::mesh(2).unwrap(), 1023, 16384);
+        let mut two = two_with(fabrics::mesh(2), 1023, 16384);
         let (mem_b, qp_b) = (two.mem_b, two.qp_b);
         two.mem_a.write(0, &[0xff; 48]);
         for id in 0..8 {
@@ -188,7 +188,7 @@ fn a_late_poll_writes_nothing() {
 /// used again at once (SoftRoCE/rxe-dev issue 18 is a device that got this wrong).
 #[test]
 fn a_new_queue_pair_gets_nothing_of_the_old_one() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(16384), b.memory(16384));
     let mut numbers = Vec::new();

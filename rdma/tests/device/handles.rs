@@ -1,8 +1,8 @@
 //! Pointers that are no live object, and objects that are still in use.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, errno};
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -13,7 +13,7 @@ fn invented<T>() -> *mut T {
 
 #[test]
 fn null_and_invented_pointers_are_errors() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let verbs = host.verbs;
     let is_null = |pointer: *mut sys::ibv_pd| {
         assert!(pointer.is_null());
@@ -55,7 +55,7 @@ fn null_and_invented_pointers_are_errors() {
 
 #[test]
 fn null_arguments_are_errors() {
-    let mut host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let mut host = Host::open(&fabrics::mesh(2), 0);
     let qp = host.queue_pair(1);
     let verbs = host.verbs;
     // SAFETY: live objects; the null arguments are what is tested.
@@ -84,7 +84,7 @@ fn null_arguments_are_errors() {
 
 #[test]
 fn nothing_is_freed_twice() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let host = Host::open(&fabric, 0);
     let verbs = host.verbs;
     // SAFETY: each pointer is used after its object was freed, which the device notices: that is what is tested.
@@ -106,7 +106,7 @@ fn nothing_is_freed_twice() {
 
 #[test]
 fn parents_are_busy_while_children_live() {
-    let mut host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let mut host = Host::open(&fabrics::mesh(2), 0);
     let memory = host.memory(16384);
     let verbs = host.verbs;
     // SAFETY: live objects.
@@ -124,7 +124,7 @@ fn parents_are_busy_while_children_live() {
 /// A queue pair takes completion queues of its own context only.
 #[test]
 fn objects_of_two_opens_do_not_mix() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (one, two) = (Host::open(&fabric, 0), Host::open(&fabric, 0));
     for mut init in [
         sys::ibv_qp_init_attr { send_cq: two.cq, ..one.init_attr(1) },

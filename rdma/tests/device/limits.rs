@@ -1,8 +1,8 @@
 //! How many there are of what.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, aligned, errno};
-use rdma::soft::Fabric;
 use rdma_sys as sys;
 use std::ptr::null_mut;
 
@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 /// (ml-explore/mlx pull request 4209), although the attribute says 11.
 #[test]
 fn ten_queue_pairs_a_device_across_contexts() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut one, mut two) = (Host::open(&fabric, 0), Host::open(&fabric, 0));
     let first = one.queue_pair(64);
     for _ in 0..4 {
@@ -34,7 +34,7 @@ fn ten_queue_pairs_a_device_across_contexts() {
 /// The 101st registration fails with ENOMEM, per device (ml-explore/mlx issue 3162; adurham/exo).
 #[test]
 fn a_hundred_regions_a_device_across_domains() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut one, mut two) = (Host::open(&fabric, 0), Host::open(&fabric, 0));
     let first = one.memory(16384);
     for _ in 0..49 {
@@ -57,7 +57,7 @@ fn a_hundred_regions_a_device_across_domains() {
 
 #[test]
 fn domains_and_completion_queues_have_limits() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     // SAFETY: an open context; everything is freed.
     unsafe {
         let domains: Vec<_> = (0..10).map(|_| (host.verbs.alloc_pd)(host.context)).collect();
@@ -81,7 +81,7 @@ fn domains_and_completion_queues_have_limits() {
 /// TN3205 uses 4096 entries, and more were refused (Aileuxe/MCDMA).
 #[test]
 fn a_completion_queue_has_1_to_4096_entries() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     // SAFETY: an open context; what is made is destroyed.
     unsafe {
         for capacity in [1, 64, 4096] {
@@ -99,7 +99,7 @@ fn a_completion_queue_has_1_to_4096_entries() {
 /// UC only: errno 102 on a Mac, which is EOPNOTSUPP there (ml-explore/mlx pull request 4530).
 #[test]
 fn only_uc_queue_pairs_can_be_made() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     for (kind, expected) in [
         (sys::ibv_qp_type::IBV_QPT_RC, libc::EOPNOTSUPP),
         (sys::ibv_qp_type::IBV_QPT_UD, libc::EOPNOTSUPP),
@@ -115,7 +115,7 @@ fn only_uc_queue_pairs_can_be_made() {
 
 #[test]
 fn one_scatter_element_no_shared_queue() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let plain = host.init_attr(64);
     let cases = [
         sys::ibv_qp_init_attr { cap: sys::ibv_qp_cap { max_send_sge: 2, ..plain.cap }, ..plain },
@@ -131,7 +131,7 @@ fn one_scatter_element_no_shared_queue() {
 
 #[test]
 fn there_are_no_channels_and_no_notifications() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     assert!(host.verbs.create_comp_channel.is_none() && host.verbs.get_async_event.is_none());
     // SAFETY: live objects; the channel is refused before anybody follows it.
     unsafe {

@@ -1,9 +1,9 @@
 //! Which receive a send meets, and what becomes of both (Apple TN3205; reports by adurham/exo, SQCU/mesh,
 //! jonathan308/ThunderMLX, ggml-org/llama.cpp).
 
+use crate::support::fabrics;
 use crate::support::raw::{self, Host, Two, two, two_with};
 use crate::support::{SHORT, pattern};
-use rdma::soft::Fabric;
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
 
 const FRAME: usize = 4096;
@@ -13,7 +13,7 @@ const FRAME: usize = 4096;
 fn messages_arrive_whole_whoever_is_first() {
     let lengths =
         [1, 2, 7, 31, 32, 33, 47, 48, 49, 63, 64, 65, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8192, 8193, 65536];
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 17);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 17);
     for (seed, &length) in lengths.iter().enumerate() {
         for receive_first in [true, false] {
             let bytes = pattern(seed as u64, length);
@@ -74,7 +74,7 @@ fn many_waiting_sends_arrive_in_order() {
     for length in [1_usize, 4095, 4096, 4097, 65536] {
         let frames = length.div_ceil(FRAME);
         for count in [1, 2, 5, 1023 / frames] {
-            let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 16);
+            let two = two_with(fabrics::mesh(2), 1023, 1 << 16);
             for id in 0..count as u64 {
                 assert_eq!(two.a.post_send(two.qp_a, id, two.mem_a.sge(0, length)), 0);
             }
@@ -129,7 +129,7 @@ fn a_message_longer_than_its_receive_is_a_length_error() {
 
 /// Two queue pairs that are built, not connected.
 fn unconnected() -> Two {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(1 << 16), b.memory(1 << 16));
     let (qp_a, qp_b) = (a.queue_pair(64), b.queue_pair(64));

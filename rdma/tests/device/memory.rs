@@ -1,8 +1,9 @@
 //! Registering memory.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, aligned, errno, two};
-use rdma::soft::{Fabric, Profile, Topology};
+use rdma::soft::{Profile, Topology};
 use rdma_sys as sys;
 use std::ffi::c_int;
 use std::ptr::without_provenance_mut;
@@ -26,7 +27,7 @@ fn try_register(host: &Host, base: *mut u8, length: usize, access: u32) -> c_int
 /// TN3205: page-aligned. The page is that of Apple silicon, 16 KiB, also where the host's is smaller.
 #[test]
 fn memory_starts_at_a_page_of_16_kib() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let base = aligned(1 << 16);
     assert_eq!(try_register(&host, base, 1, LOCAL_WRITE), 0, "the length need not be a multiple");
     assert_eq!(try_register(&host, base, 16384, LOCAL_WRITE), 0);
@@ -41,7 +42,7 @@ fn memory_starts_at_a_page_of_16_kib() {
 #[test]
 fn the_page_can_be_set() {
     let profile = Profile::thunderbolt().with_page(4096).unwrap();
-    let host = Host::open(&Fabric::new(Topology::mesh(2).unwrap(), profile), 0);
+    let host = Host::open(&fabrics::new(Topology::mesh(2).unwrap(), profile), 0);
     let base = aligned(1 << 16);
     assert_eq!(try_register(&host, base.wrapping_add(4096), 100, LOCAL_WRITE), 0);
     assert_eq!(try_register(&host, base.wrapping_add(2048), 100, LOCAL_WRITE), libc::EINVAL);
@@ -50,7 +51,7 @@ fn the_page_can_be_set() {
 /// REMOTE_WRITE and atomics need LOCAL_WRITE; unknown bits are refused, those that rdma-core calls optional ignored.
 #[test]
 fn access_flags_follow_the_rules() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let base = aligned(16384);
     for (access, expected) in [
         (0, 0),
@@ -69,7 +70,7 @@ fn access_flags_follow_the_rules() {
 
 #[test]
 fn what_is_not_mapped_or_not_writable_is_a_fault() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let page = 16384;
     // SAFETY: new mappings; what is unmapped is ours.
     unsafe {
@@ -93,7 +94,7 @@ fn what_is_not_mapped_or_not_writable_is_a_fault() {
 /// A region that crosses a multiple of 4 GiB receives 4 GiB too low on a Mac (SQCU/mesh); here it is refused.
 #[test]
 fn no_region_crosses_a_multiple_of_4_gib() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let border = 0x2_0000_0000_usize;
     let base = without_provenance_mut::<u8>(border - 16384);
     // The range is invented: it is refused before anybody looks at it.
@@ -105,7 +106,7 @@ fn no_region_crosses_a_multiple_of_4_gib() {
 /// The address under which the device knows memory must be its own: −102 on a Mac (SQCU/mesh).
 #[test]
 fn the_iova_is_the_address() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let base = aligned(16384);
     // SAFETY: a live domain and memory of that length.
     unsafe {
@@ -121,7 +122,7 @@ fn the_iova_is_the_address() {
 /// The remote key is 0 on a Mac (tmc/gojaccl), so a program that mixes the two up sends with key 0.
 #[test]
 fn keys_are_small_and_the_remote_one_is_zero() {
-    let mut host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let mut host = Host::open(&fabrics::mesh(2), 0);
     let memory = host.memory_with(16384, 7);
     // SAFETY: registered.
     let (lkey, rkey, length) = unsafe { ((*memory.mr).lkey, (*memory.mr).rkey, (*memory.mr).length) };
@@ -134,7 +135,7 @@ fn keys_are_small_and_the_remote_one_is_zero() {
 /// Memory that was registered after the queue pair left RESET is unknown to it: −14 at post (Anemll/mlx-rdma; adurham/exo).
 #[test]
 fn memory_is_registered_before_init() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (qp_a, qp_b) = (a.queue_pair(8), b.queue_pair(8));
     let early = a.memory(16384);
@@ -169,7 +170,7 @@ fn memory_of_another_domain_is_a_fault() {
 /// Receives need local write; ranges stay within their region. Both show when the message comes, and nothing is written.
 #[test]
 fn forbidden_writes_fail_at_arrival() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (source, read_only, small) = (a.memory(65536), b.memory_with(16384, 0), b.memory(16384));
     let (qp_a, qp_b) = (a.queue_pair(64), b.queue_pair(64));

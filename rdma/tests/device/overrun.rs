@@ -2,8 +2,8 @@
 //! to the error state. Inferred for Thunderbolt.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{Host, Memory};
-use rdma::soft::Fabric;
 use rdma_sys::{self as sys, ibv_qp_state as state, ibv_wc_status as status};
 use std::ptr::null_mut;
 
@@ -19,7 +19,7 @@ struct Small {
 
 /// The receiver's queue pair completes into a queue of `capacity` of its own.
 fn small(capacity: i32) -> Small {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(1 << 16), b.memory(1 << 16));
     // SAFETY: an open context.
@@ -90,7 +90,7 @@ fn a_small_queue_that_is_polled_loses_nothing() {
 /// TN3205 puts 4,095 + 4,095 frames on a queue of 4,096 entries: frames are not completions.
 #[test]
 fn deep_queues_on_one_completion_queue_are_no_overflow() {
-    let two = crate::support::raw::two_with(Fabric::mesh(2).unwrap(), 4095, 1 << 20);
+    let two = crate::support::raw::two_with(fabrics::mesh(2), 4095, 1 << 20);
     for _ in 0..3 {
         for id in 0..255 {
             assert_eq!(two.b.post_recv(two.qp_b, id, two.mem_b.sge(0, 1 << 16)), 0);

@@ -1,6 +1,7 @@
 //! The states of a queue pair: exactly the masks of Apple TN3205, exactly these values, and nothing changed by a refusal.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::raw::{self, Host, number};
 use rdma::soft::Fabric;
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state};
@@ -14,7 +15,7 @@ struct Ready {
 }
 
 fn ready() -> Ready {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (qp_a, qp_b) = (a.queue_pair(8), b.queue_pair(8));
     Ready { a, b, qp_a, qp_b, fabric }
@@ -107,7 +108,7 @@ fn link_local_addresses_work_among_themselves() {
 /// Two cables: the GID of the other one is not on this one.
 #[test]
 fn a_gid_of_another_cable_is_not_reached() {
-    let fabric = Fabric::ring(2).unwrap();
+    let fabric = fabrics::ring(2);
     let mut a = Host::open_device(&fabric, 0, 0);
     let mut near = Host::open_device(&fabric, 1, 1);
     let mut far = Host::open_device(&fabric, 1, 0);
@@ -194,7 +195,7 @@ fn query_tells_what_was_set() {
 /// soon.
 #[test]
 fn numbers_are_paths() {
-    let mut host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let mut host = Host::open(&fabrics::mesh(2), 0);
     let first = host.queue_pair(1);
     assert_eq!(number(first), 0x900);
     host.destroy(first);

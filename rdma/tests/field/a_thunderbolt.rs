@@ -1,6 +1,7 @@
 //! Group A: RDMA over Thunderbolt. Addresses, connecting, waiting.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, device, fabric, pair};
 use crate::support::raw::{self, Host};
 use crate::support::{LONG, SHORT};
@@ -106,7 +107,7 @@ fn a03_a_stale_gid_is_noticed_and_can_be_tried_again() {
 /// A well-formed GID that is on another cable: a time-out, told apart from a bad argument, in bounded time.
 #[test]
 fn a04_the_wrong_cable_is_unreachable() {
-    let fabric = Fabric::ring(2).unwrap();
+    let fabric = fabrics::ring(2);
     let devices = |host: usize| Provider::soft(&fabric.host(host).unwrap()).unwrap().devices().unwrap();
     let a = Unconnected::open(&devices(0)[0], 4096);
     let wrong = Unconnected::open(&devices(1)[0], 4096);
@@ -128,7 +129,7 @@ fn a11_three_ways_of_having_nothing() {
     let no_library = unsafe { Provider::library("/nonexistent/librdma.dylib") }.unwrap_err();
     let mut topology = Topology::new();
     topology.host(0).unwrap();
-    let empty = Fabric::new(topology, Default::default());
+    let empty = fabrics::new(topology, Default::default());
     let no_devices = Provider::soft(&empty.host(0).unwrap()).unwrap().first_active().unwrap_err();
     let dark = fabric();
     dark.set_cable(0, false).unwrap();
@@ -184,7 +185,7 @@ fn a30_crossed_cables_are_paired_by_address() {
     let at = |host, device| End { host, device };
     topology.cable(at(one, 0), at(two, 1)).unwrap();
     topology.cable(at(one, 1), at(two, 0)).unwrap();
-    let fabric = Fabric::new(topology, Default::default());
+    let fabric = fabrics::new(topology, Default::default());
     let devices = |host: usize| Provider::soft(&fabric.host(host).unwrap()).unwrap().devices().unwrap();
     let ends: Vec<_> = devices(0).iter().map(|device| Unconnected::open(device, 4096)).collect();
     let peers: Vec<_> = devices(1).iter().map(|device| Unconnected::open(device, 4096)).collect();

@@ -1,10 +1,10 @@
 //! Group A: RDMA over Thunderbolt. Depth, memory, types, statuses.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{connect, connect_devices, device, fabric, pair};
 use crate::support::pattern;
 use crate::support::raw::{Host, aligned, errno, send_wr, two, two_with};
-use rdma::soft::Fabric;
 use rdma::{Direction, ErrorKind, QueuePairType, Status};
 use rdma_sys as sys;
 use std::ptr::null_mut;
@@ -133,7 +133,7 @@ fn a24_four_gib_borders() {
 /// Memory is aligned to the device's page of 16 KiB, whatever the host's is.
 #[test]
 fn a25_the_page_is_the_devices() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let base = aligned(1 << 16);
     let register = |offset: usize, length: usize| {
         // SAFETY: a live domain; the device checks the range.
@@ -237,7 +237,7 @@ fn a32_messages_keep_their_borders() {
 /// Two requests at once on one queue pair: −12 and +12 are one thing, "full", and with a lock nothing is torn.
 #[test]
 fn a34_a_full_queue_is_full_whatever_the_sign() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 16);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 16);
     let mut returned = 0;
     while returned == 0 {
         returned = two.b.post_recv(two.qp_b, 0, two.mem_b.sge(0, 1 << 16));

@@ -1,9 +1,9 @@
 //! Group B: users and authors of Rust verbs libraries. Objects and their owners.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, connect, device, fabric, pair};
 use crate::support::raw::{Host, errno, send_wr, two};
-use rdma::soft::Fabric;
 use rdma::{ErrorKind, Provider, QueuePairType};
 use rdma_sys as sys;
 use std::ptr::{null_mut, without_provenance_mut};
@@ -11,7 +11,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 /// A pointer that is no completion queue of this context is noticed; two queues carry what is theirs.
 #[test]
 fn b01_completion_queues_are_checked_and_kept_apart() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let host = Host::open(&fabric, 0);
     let other = Host::open(&fabric, 0);
     for wrong in [null_mut(), without_provenance_mut(0x1000), host.pd.cast(), other.cq] {
@@ -111,7 +111,7 @@ fn b07_memory_stays_where_it_was_registered() {
 /// A refused queue pair is an error with the right errno, not a null pointer that goes on.
 #[test]
 fn b09_null_is_an_error_at_once() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut init = host.init_attr(1 << 20);
     // SAFETY: live objects.
     assert!(unsafe { (host.verbs.create_qp)(host.pd, &mut init) }.is_null());

@@ -1,10 +1,10 @@
 //! Group B: users and authors of Rust verbs libraries. Completions, waiting, layouts.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{connect, fabric, pair};
 use crate::support::raw::{self, Host, two};
 use crate::support::{LONG, SHORT};
-use rdma::soft::Fabric;
 use rdma::{ErrorKind, Status};
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[test]
 fn b14_waiting_loses_nothing() {
     let [mut a, mut b] = pair();
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     assert!(host.verbs.create_comp_channel.is_none());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -120,7 +120,7 @@ fn b24_immediate_data_is_an_option() {
 /// An incomplete address vector is EINVAL, and the safe API cannot make one.
 #[test]
 fn b25_an_incomplete_address_is_refused() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (qp_a, qp_b) = (a.queue_pair(1), b.queue_pair(1));
     assert_eq!(a.to_init(qp_a), 0);
@@ -144,7 +144,7 @@ fn b25_an_incomplete_address_is_refused() {
 /// The frozen symbol writes 48 bytes; what is behind them is left alone, and zero if it was.
 #[test]
 fn b26_query_port_writes_its_part() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let mut canary = [0xa5_u8; 128];
     // SAFETY: an open context, and more room than the structure has.
     assert_eq!(unsafe { (host.verbs.query_port)(host.context, 1, canary.as_mut_ptr().cast()) }, 0);

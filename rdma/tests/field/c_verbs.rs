@@ -1,10 +1,10 @@
 //! Group C: verbs applications in general. Queues.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, connect, device, fabric};
 use crate::support::raw::two_with;
 use crate::support::{LONG, eventually};
-use rdma::soft::Fabric;
 use rdma::{ErrorKind, QueuePair};
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
 
@@ -74,7 +74,7 @@ fn c04_a_failed_post_returns_the_buffer() {
 /// u u u S: four places are free after S was polled; and a queue of unsignaled sends never fills for good.
 #[test]
 fn c06_unsignaled_sends_are_retired_once() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 22);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 22);
     let sge = two.mem_a.sge(0, 255 * 4096);
     for id in 0..4 {
         assert_eq!(two.b.post_recv(two.qp_b, id, two.mem_b.sge(0, 255 * 4096)), 0);
@@ -150,7 +150,7 @@ fn c24_a_failing_handler_loses_no_completion() {
     assert_eq!([b.success().token(), b.success().token()], [1, 2]);
     // SAFETY: a live queue pair, taken to the error state behind the library's back.
     unsafe {
-        let provider = rdma::Provider::soft(&Fabric::mesh(2).unwrap().host(0).unwrap()).unwrap();
+        let provider = rdma::Provider::soft(&fabrics::mesh(2).host(0).unwrap()).unwrap();
         let mut to_err = sys::ibv_qp_attr { qp_state: state::IBV_QPS_ERR, ..Default::default() };
         assert_eq!((provider.verbs().modify_qp)(b.queue_pair.as_raw(), &mut to_err, Mask::STATE.bits() as i32), 0);
     }
@@ -164,7 +164,7 @@ fn c24_a_failing_handler_loses_no_completion() {
 /// Both queues flush when a queue pair goes to the error state, in order, what is posted later included.
 #[test]
 fn d02_both_queues_flush() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 1 << 16);
+    let two = two_with(fabrics::mesh(2), 1023, 1 << 16);
     for id in 0..4 {
         assert_eq!(two.a.post_recv(two.qp_a, id, two.mem_a.sge(0, 64)), 0);
     }

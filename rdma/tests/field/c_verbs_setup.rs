@@ -1,9 +1,9 @@
 //! Group C: verbs applications in general. Setting up.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, device, fabric};
 use crate::support::raw::{self, Host, aligned, errno, send_wr, two};
-use rdma::soft::Fabric;
 use rdma::{Endpoint, ErrorKind, Gid, GidKind, Guid, Mtu};
 use rdma_sys::{self as sys, ibv_wc_status as status};
 use std::ptr::null_mut;
@@ -42,7 +42,7 @@ fn c13_the_exchange_has_golden_bytes() {
 /// Inline capacity is what was granted: none here.
 #[test]
 fn c16_inline_capacity_is_granted_as_none() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let host = Host::open(&fabric, 0);
     let mut init = host.init_attr(8);
     init.cap.max_inline_data = 220;
@@ -63,7 +63,7 @@ fn c16_inline_capacity_is_granted_as_none() {
 /// Receives can be posted from INIT on, so that none is missed: what the peer sends right after its RTS arrives.
 #[test]
 fn c19_receives_before_the_connection_is_ready() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(16384), b.memory(16384));
     let (qp_a, qp_b) = (a.queue_pair(8), b.queue_pair(8));
@@ -79,7 +79,7 @@ fn c19_receives_before_the_connection_is_ready() {
 /// Both ends use the smaller MTU; a value that is none is refused.
 #[test]
 fn c23_the_path_mtu_is_agreed_on() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (qp_a, qp_b) = (a.queue_pair(1), b.queue_pair(1));
     assert_eq!(a.to_init(qp_a), 0);
@@ -95,7 +95,7 @@ fn c23_the_path_mtu_is_agreed_on() {
 /// Access flags: the table of what registers, and what a region without local write can be used for.
 #[test]
 fn c26_access_flags() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let base = aligned(16384);
     let try_flags = |access: u32| {

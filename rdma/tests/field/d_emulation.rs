@@ -1,11 +1,11 @@
 //! Group D: software RDMA and emulation, within one process.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, connect_devices, device, fabric};
 use crate::support::raw::{Host, number, two_with};
 use crate::support::{LONG, pattern};
 use rdma::ErrorKind;
-use rdma::soft::Fabric;
 use std::collections::VecDeque;
 
 /// All ten queue pairs of a device at once, on one completion queue, windows of 32, each message checked. (A queue each:
@@ -68,7 +68,7 @@ fn d01_ten_pairs_on_one_completion_queue_lose_nothing() {
 /// number is not used again at once.
 #[test]
 fn d04_destroying_under_a_flood() {
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (mem_a, mem_b) = (a.memory(16384), b.memory(16384));
     let mut last = 0;
@@ -96,7 +96,7 @@ fn d04_destroying_under_a_flood() {
 /// Each completion is handed out once, however polls of any size and posts are mixed.
 #[test]
 fn d05_each_completion_is_handed_out_once() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 16384);
+    let two = two_with(fabrics::mesh(2), 1023, 16384);
     let (mut model, mut next, mut seed) = (VecDeque::new(), 0_u64, 1_u64);
     for _ in 0..100_000 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -122,7 +122,7 @@ fn d05_each_completion_is_handed_out_once() {
 /// Two pollers of one queue: a completion goes to exactly one of them.
 #[test]
 fn d06_a_completion_goes_to_one_poller() {
-    let two = two_with(Fabric::mesh(2).unwrap(), 1023, 16384);
+    let two = two_with(fabrics::mesh(2), 1023, 16384);
     let cq = two.b.cq.expose_provenance();
     for _ in 0..20 {
         for id in 0..1000 {
@@ -276,7 +276,7 @@ fn d19_registering_needs_no_locked_memory() {
 /// What is not there is not waited for: the capability is asked for, and missing.
 #[test]
 fn d23_missing_features_are_missing() {
-    let host = Host::open(&Fabric::mesh(2).unwrap(), 0);
+    let host = Host::open(&fabrics::mesh(2), 0);
     let verbs = host.verbs;
     assert!(verbs.create_comp_channel.is_none() && verbs.get_async_event.is_none() && verbs.get_cq_event.is_none());
 }

@@ -1,8 +1,8 @@
 //! The provider, and what it is told to do.
 #![allow(unsafe_code)]
 
+use crate::support::fabrics;
 use rdma::Provider;
-use rdma::soft::Fabric;
 use rdma_sys::{self as sys, Verbs};
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,7 @@ pub struct Turn {
 pub fn turn() -> Turn {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     *plan() = Plan::default();
-    let fabric = Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let keep = Provider::soft(&fabric.host(0).unwrap()).unwrap();
     let good = *keep.verbs();
     *TABLE.lock().unwrap() = Some(good);

@@ -1,14 +1,14 @@
 //! Dropping, closing, leaking: in every order, with work in flight.
 
-use crate::support::LONG;
 use crate::support::pair::{End, connect_devices, device, fabric, pair};
+use crate::support::{LONG, fabrics};
 use rdma::Direction;
 
 /// Work in flight in both directions, waiting and done.
 fn busy() -> [End; 2] {
     let fabric = fabric();
     let devices = [device(&fabric, 0), device(&fabric, 1)];
-    let [mut a, mut b] = connect_devices([&devices[0], &devices[1]], 1 << 17, |builder| builder.requests(16));
+    let [mut a, mut b] = connect_devices([&devices[0], &devices[1]], 1 << 17, |builder| builder.depth(64).requests(16));
     for token in 0..3 {
         a.post_recv(64, token);
         b.post_recv(8192, token);
@@ -98,7 +98,9 @@ fn permutations() -> Vec<[usize; 5]> {
 /// Whatever is dropped first, and whatever is leaked: no call on a dead object, and the peer goes on.
 #[test]
 fn parts_can_go_in_every_order() {
-    for order in permutations() {
+    // What is leaked of a shared fabric stays in memory as long as the process.
+    let every = if fabrics::are_shared() { 12 } else { 1 };
+    for order in permutations().into_iter().step_by(every) {
         for leaked in 0..=5 {
             let [a, mut b] = busy();
             let mut parts = Part::of(a);

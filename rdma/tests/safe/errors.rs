@@ -1,7 +1,8 @@
 //! The three ways in which there is nothing to talk to, and what is said of each.
 
+use crate::support::fabrics;
 use crate::support::pair::{Unconnected, device, fabric};
-use rdma::soft::{Fabric, Topology};
+use rdma::soft::Topology;
 use rdma::{ErrorKind, Provider};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 fn no_devices() -> Provider {
     let mut topology = Topology::new();
     topology.host(0).unwrap();
-    let fabric = Fabric::new(topology, Default::default());
+    let fabric = fabrics::new(topology, Default::default());
     Provider::soft(&fabric.host(0).unwrap()).unwrap()
 }
 
@@ -35,7 +36,7 @@ fn no_devices_and_a_port_that_is_down_are_told_apart() {
 
 #[test]
 fn an_unknown_device_is_answered_with_those_there_are() {
-    let fabric = Fabric::mesh(4).unwrap();
+    let fabric = fabrics::mesh(4);
     let provider = Provider::soft(&fabric.host(2).unwrap()).unwrap();
     let error = provider.device("rdma_en9").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownDevice);
@@ -86,7 +87,7 @@ fn everything_can_be_shown() {
 /// A device that cannot be asked is not one whose port is down.
 #[test]
 fn the_states_of_all_ports_are_told() {
-    let fabric = Fabric::mesh(3).unwrap();
+    let fabric = fabrics::mesh(3);
     fabric.set_host(0, false).unwrap();
     let provider = Provider::soft(&fabric.host(0).unwrap()).unwrap();
     let text = provider.first_active().unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Messages, and what comes back of them.
 
 use crate::support::pair::{End, connect, fabric, pair};
-use crate::support::{LONG, SHORT, pattern};
+use crate::support::{LONG, SHORT, fabrics, pattern};
 use rdma::{Completion, Direction, ErrorKind, Memory, Status};
 use std::time::Duration;
 
@@ -188,7 +188,7 @@ fn many_are_waited_for_at_once() {
 /// Every message of a broadcast is posted from one frozen buffer.
 #[test]
 fn a_frozen_buffer_goes_to_many_at_once() {
-    let fabric = rdma::soft::Fabric::mesh(2).unwrap();
+    let fabric = fabrics::mesh(2);
     let [mut a, mut b] = connect(&fabric, |builder| builder.requests(8));
     for token in 0..4 {
         b.post_recv(64, token);

@@ -1,6 +1,7 @@
 //! What several test programs need.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod fabrics;
 pub mod pair;
 pub mod raw;
 

@@ -1,6 +1,7 @@
 //! Two connected ends, through the safe API.
 
 use super::LONG;
+use super::fabrics;
 use rdma::soft::{Fabric, Profile, Topology};
 use rdma::{
     Buffer, Completion, CompletionQueue, Context, Device, MemoryRegion, ProtectionDomain, Provider, QueuePair,
@@ -21,12 +22,12 @@ pub const MEMORY: usize = 4 << 20;
 
 /// Two hosts with a cable, of the device's default rules.
 pub fn fabric() -> Fabric {
-    Fabric::mesh(2).unwrap()
+    fabrics::mesh(2)
 }
 
 /// The same with a profile.
 pub fn fabric_with(profile: Profile) -> Fabric {
-    Fabric::new(Topology::mesh(2).unwrap(), profile)
+    fabrics::new(Topology::mesh(2).unwrap(), profile)
 }
 
 /// The first device of a host.

@@ -1,6 +1,7 @@
 //! A device through its function table alone, as a C program sees it.
 #![allow(unsafe_code)]
 
+use super::fabrics;
 use rdma::Provider;
 use rdma::soft::Fabric;
 use rdma_sys::{self as sys, QpAttrMask as Mask, Verbs, ibv_qp_state as state};
@@ -298,7 +299,7 @@ pub struct Two {
 }
 
 pub fn two() -> Two {
-    two_on(Fabric::mesh(2).unwrap(), 1023)
+    two_on(fabrics::mesh(2), 1023)
 }
 
 pub fn two_on(fabric: Fabric, depth: u32) -> Two {

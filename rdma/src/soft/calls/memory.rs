@@ -62,7 +62,11 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
         return Err(libc::EINVAL);
     }
     make_present(address, length, access & sys::IBV_ACCESS_LOCAL_WRITE != 0)?;
-    let Some(key) = device.regions.insert(base, length, access, domain.identity()) else { return Err(libc::ENOMEM) };
+    let ticket = device.registrations.take().ok_or(libc::ENOMEM)?;
+    let Some(key) = device.regions.insert(base, length, access, domain.identity()) else {
+        device.registrations.give_back(&ticket);
+        return Err(libc::ENOMEM);
+    };
     hold(&domain.users);
     let abi = sys::ibv_mr {
         context: domain.context.pointer(),
@@ -74,7 +78,7 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
         // Always 0 on Macs, whatever access was asked for (tmc/gojaccl).
         rkey: 0,
     };
-    Ok(registry::publish(Arc::new(SoftMr { abi, domain })))
+    Ok(registry::publish(Arc::new(SoftMr { abi, ticket, domain })))
 }
 
 /// Brings the range into memory, as registering with a real device does, and finds out whether it can be used: EFAULT if
@@ -140,6 +144,7 @@ pub(super) unsafe extern "C" fn dereg_mr(mr: *mut sys::ibv_mr) -> c_int {
             fence::wait_for_copies(&wiring, qp);
         }
         device.regions.release(region.abi.lkey);
+        device.registrations.give_back(&region.ticket);
         let_go(&region.domain.users);
         Ok(())
     }))

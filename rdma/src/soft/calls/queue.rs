@@ -9,6 +9,8 @@ use crate::soft::overrun::{self, Fill};
 use crate::soft::queue_pair::{Apart, Attention, Attributes, Limits, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
 use crate::soft::registry;
 use crate::soft::ring::Ring;
+use crate::soft::shared::blocks::Link;
+use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -33,14 +35,13 @@ pub(super) unsafe extern "C" fn create_cq(
         if capacity < 1 || capacity as u32 > context.device.profile.max_cqe || vector != 0 {
             return Err(libc::EINVAL);
         }
-        if !context.device.completion_queues.take() {
-            return Err(libc::ENOMEM);
-        }
+        let ticket = context.device.completion_queues.take().ok_or(libc::ENOMEM)?;
         hold(&context.users);
         let abi = sys::ibv_cq { context: context.pointer(), channel, cq_context, handle: 0, cqe: capacity };
         Ok(registry::publish(Arc::new(SoftCq {
             abi: CqObject::new(abi),
             birth: Birth::now(),
+            ticket,
             context,
             users: AtomicU32::new(0),
             fill: Fill::default(),
@@ -51,7 +52,7 @@ pub(super) unsafe extern "C" fn create_cq(
 
 pub(super) unsafe extern "C" fn destroy_cq(cq: *mut sys::ibv_cq) -> c_int {
     number(retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users).map(|cq| {
-        cq.context.device.completion_queues.give_back();
+        cq.context.device.completion_queues.give_back(&cq.ticket);
         let_go(&cq.context.users);
     }))
 }
@@ -86,10 +87,19 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
     }
     let grant = |asked| device.profile.grant(asked).ok_or(libc::EINVAL);
     let (send_depth, receive_depth) = (grant(asked.max_send_wr)?, grant(asked.max_recv_wr)?);
-    if !device.queue_pairs.take() {
-        return Err(libc::EBUSY);
-    }
-    let number = device.number();
+    // In a fabric between processes the limit is all members'.
+    let presence = match device.wiring.membership() {
+        Some(membership) => {
+            let far = device.wiring.topology.far_end(device.end);
+            Some(Presence::take(membership, device.end, far, send_depth, receive_depth)?)
+        }
+        None => None,
+    };
+    let ticket = match presence {
+        Some(_) => None,
+        None => Some(device.queue_pairs.take().ok_or(libc::EBUSY)?),
+    };
+    let number = presence.as_ref().map_or_else(|| device.number(), Presence::number);
     let granted = sys::ibv_qp_cap {
         max_send_wr: send_depth,
         max_recv_wr: receive_depth,
@@ -138,6 +148,10 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             returned_places: 0,
             matched: 0,
             next_slot: 0,
+            written: 0,
+            outbound: None,
+            peer_number: 0,
+            left: Link::NONE,
         })),
         receive: Apart(Latch::new(ReceiveQueue {
             state: IBV_QPS_RESET,
@@ -149,10 +163,13 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             returned: 0,
             returned_places: 0,
             consumed: 0,
+            connection: None,
         })),
         completed: Apart(AtomicU64::new(0)),
         released: Apart(Released::default()),
         attention: Apart(Attention::default()),
+        presence,
+        ticket,
         device,
         domain,
         send_cq,
@@ -189,7 +206,7 @@ pub(super) unsafe extern "C" fn query_qp(
         if attributes.is_null() || init.is_null() {
             return Err(libc::EINVAL);
         }
-        overrun::fail_now(&qp);
+        overrun::run_errand_now(&qp);
         let known = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = known.state;
         let answer = sys::ibv_qp_attr { qp_state: state, cur_qp_state: state, cap: known.init.cap, ..known.set };
@@ -215,7 +232,12 @@ pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
         // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again.
         qp.send_cq.detach(&qp);
         qp.receive_cq.detach(&qp);
-        qp.device.queue_pairs.give_back();
+        if let Some(ticket) = &qp.ticket {
+            qp.device.queue_pairs.give_back(ticket);
+        }
+        if let Some(presence) = &qp.presence {
+            presence.retire();
+        }
         let_go(&qp.send_cq.users);
         let_go(&qp.receive_cq.users);
         let_go(&qp.domain.users);

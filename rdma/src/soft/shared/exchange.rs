@@ -1,0 +1,194 @@
+//! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
+
+use super::blocks::Link;
+use super::inbound::{Inbound, Next};
+use super::link::Presence;
+use super::outbound::Target;
+use crate::soft::matching::judge;
+use crate::soft::overrun;
+use crate::soft::queue_pair::{Attention, Posted, ReceiveRecord, SendQueue, SoftQp};
+use core::sync::atomic::Ordering;
+use rdma_sys::ibv_wc_status as status;
+
+/// Writes as many of a queue pair's sends as there is room for, and completes those that have a receive. `send` is its
+/// send queue, so the caller holds the latch.
+#[inline]
+pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
+    loop {
+        if send.outbound.as_ref().is_some_and(|outbound| !outbound.stands()) {
+            abandon(qp, send);
+        }
+        write(qp, presence, send);
+        complete(qp, send);
+        if send.matched == send.posted {
+            if qp.attention.0.has(Attention::WAITS) {
+                qp.attention.0.clear(Attention::WAITS);
+            }
+            return;
+        }
+        if send.outbound.as_mut().is_none_or(|outbound| outbound.is_worth_waiting()) {
+            break;
+        }
+        abandon(qp, send);
+    }
+    if !qp.attention.0.has(Attention::WAITS) {
+        qp.attention.0.set(Attention::WAITS);
+    }
+}
+
+#[inline]
+fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
+    while send.written != send.posted {
+        // SAFETY: a record between `matched` and `posted` was written by a holder of the send latch, which we hold, and
+        // the poller does not read it before `completed` passes it.
+        let record = unsafe { &mut *qp.sends.at(send.written) };
+        if record.status == status::IBV_WC_SUCCESS.0 {
+            if send.outbound.is_none() {
+                match presence.find(send.peer_number, send.left) {
+                    Target::Open(outbound) => send.outbound = Some(outbound),
+                    Target::Absent => {}
+                    Target::Later => return,
+                }
+            }
+            if let Some(outbound) = &mut send.outbound {
+                if record.length != 0 && !qp.device.regions.is_live(record.key) {
+                    // Deregistered while the send waited: nothing left the host. Inferred.
+                    record.status = status::IBV_WC_LOC_PROT_ERR.0;
+                } else {
+                    // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
+                    // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
+                    let written = unsafe { outbound.write(record.address as *const u8, record.length, record.places) };
+                    if written.is_none() {
+                        return;
+                    }
+                    record.message = written;
+                }
+            }
+        }
+        send.written += 1;
+    }
+}
+
+#[inline]
+fn complete(qp: &SoftQp, send: &mut SendQueue) {
+    while send.matched != send.written {
+        // SAFETY: as in `write`.
+        let record = unsafe { &mut *qp.sends.at(send.matched) };
+        if let (Some(message), Some(outbound)) = (record.message, &mut send.outbound)
+            && !outbound.covered(message)
+        {
+            return;
+        }
+        if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
+            record.lost = true;
+        }
+        send.matched += 1;
+        qp.completed.0.store(send.matched, Ordering::Release);
+    }
+}
+
+/// The peer has left the connection, or exists no more: what waits for it is lost, which its sender cannot tell.
+#[cold]
+fn abandon(qp: &SoftQp, send: &mut SendQueue) {
+    if let Some(outbound) = send.outbound.take() {
+        let count = outbound.written();
+        outbound.leave(count);
+    }
+    forget_messages(qp, send);
+    complete(qp, send);
+}
+
+/// What was written and has no receive is nobody's message any more.
+fn forget_messages(qp: &SoftQp, send: &mut SendQueue) {
+    for counter in send.matched..send.written {
+        // SAFETY: as in `write`.
+        unsafe { (*qp.sends.at(counter)).message = None };
+    }
+}
+
+/// Leaves the connection as its sender: messages that have no receive by now are withdrawn.
+pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
+    advance(qp, presence, send);
+    let Some(outbound) = send.outbound.take() else { return };
+    let mut waiting = (send.matched..send.written).filter_map(|counter| {
+        // SAFETY: as in `write`.
+        unsafe { (*qp.sends.at(counter)).message }
+    });
+    let count = waiting.next().unwrap_or(outbound.written());
+    send.left = outbound.link();
+    outbound.leave(count);
+    forget_messages(qp, send);
+}
+
+/// What a receive ends with.
+pub(crate) struct Outcome {
+    pub(crate) status: status,
+    pub(crate) length: u32,
+}
+
+/// Takes the message for a receive that was posted, if it is there.
+#[inline]
+pub(crate) fn receive(
+    qp: &SoftQp,
+    inbound: &Inbound,
+    counter: u64,
+    record: &ReceiveRecord,
+    posted: &Posted,
+) -> Option<Outcome> {
+    let message = match inbound.next(counter) {
+        Next::Nothing => return None,
+        Next::End => {
+            qp.attention.0.set(Attention::DESERTED);
+            return None;
+        }
+        Next::Message(message) => message,
+    };
+    let Some(places) = qp.limits.places(message.length) else { return Some(garbled(qp)) };
+    let verdict = judge(qp, message.length, places, posted);
+    if verdict == status::IBV_WC_SUCCESS && message.length != 0 {
+        // SAFETY: `judge` found the receive to be as long as the message, its range writable and its region live; the region
+        // cannot go while we hold the poll latch: ibv_dereg_mr takes it before it returns (fence.rs).
+        if !unsafe { inbound.copy(counter, message, record.address as *mut u8) } {
+            return Some(garbled(qp));
+        }
+    }
+    Some(Outcome { status: verdict, length: message.length })
+}
+
+/// The peer's process writes what no sender writes.
+#[cold]
+fn garbled(qp: &SoftQp) -> Outcome {
+    qp.attention.0.set(Attention::FAILING);
+    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0 }
+}
+
+/// A connection that is ready to be announced.
+pub(crate) struct Prepared {
+    inbound: Inbound,
+    generation: u32,
+    base: u64,
+    peer: u32,
+}
+
+/// Prepares a queue pair's connection with the queue pair `peer` of the far device.
+pub(crate) fn prepare(qp: &SoftQp, presence: &Presence, peer: u32) -> Result<Prepared, i32> {
+    let base = qp.receive_cq.next_receive(qp);
+    let (inbound, generation) = presence.prepare(peer, base)?;
+    Ok(Prepared { inbound, generation, base, peer })
+}
+
+/// Enters the connection. From now on messages are taken.
+pub(crate) fn enter(qp: &SoftQp, presence: &Presence, prepared: Prepared) {
+    let Prepared { inbound, generation, base, peer } = prepared;
+    let mut receive = qp.receive.0.lock();
+    receive.connection = Some((generation, base));
+    qp.receive_cq.set_inbound(qp, Some(inbound));
+    presence.credit(generation, receive.posted - base);
+    presence.announce(generation, peer);
+    drop(receive);
+    let mut send = qp.send.0.lock();
+    if send.peer_number != peer {
+        send.peer_number = peer;
+        send.left = Link::NONE;
+    }
+}

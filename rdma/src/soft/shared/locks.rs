@@ -1,0 +1,81 @@
+//! Locks on bytes of the fabric's file.
+//!
+//! Record locks (`fcntl`, POSIX) are a process's: the kernel drops them when it dies, however it dies, and a child does
+//! not inherit them. It also drops all of them when the process closes *any* descriptor of the file, so the file is
+//! opened in one place, once per process ([`membership`](super::membership)).
+//!
+//! The bytes are far beyond the end of the file: a lock needs no byte to be there.
+
+use core::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+const BASE: i64 = 1 << 61;
+
+/// The byte that is locked while somebody joins or leaves.
+const GATE: i64 = BASE;
+const FIRST_MEMBER: i64 = BASE + 1;
+
+/// How long joining waits for somebody else who joins or leaves at the same time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn range(kind: c_int, start: i64, length: i64) -> libc::flock {
+    // SAFETY: flock is plain numbers; zero is a value of each.
+    let mut lock: libc::flock = unsafe { core::mem::zeroed() };
+    lock.l_type = kind as _;
+    lock.l_whence = libc::SEEK_SET as _;
+    lock.l_start = start;
+    lock.l_len = length;
+    lock
+}
+
+fn set(file: BorrowedFd<'_>, kind: c_int, start: i64) -> bool {
+    let lock = range(kind, start, 1);
+    // SAFETY: the descriptor is open, and the argument is the structure that F_SETLK takes.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) == 0 }
+}
+
+/// Whether another process has locked any of the bytes.
+#[allow(clippy::unnecessary_cast, reason = "the widths differ between targets")]
+fn taken(file: BorrowedFd<'_>, start: i64, length: i64) -> bool {
+    let mut lock = range(libc::F_WRLCK as c_int, start, length);
+    // SAFETY: the descriptor is open, and the argument is the structure that F_GETLK takes and fills.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) };
+    // If it cannot be told, everybody is taken to be alive.
+    result != 0 || i32::from(lock.l_type) != libc::F_UNLCK as i32
+}
+
+/// The right to join or leave; given back when dropped.
+pub(crate) struct Gate<'a>(BorrowedFd<'a>);
+
+impl<'a> Gate<'a> {
+    /// Waits for the gate, not for ever: whoever holds it may have been stopped.
+    pub(crate) fn enter(file: BorrowedFd<'a>) -> Option<Self> {
+        crate::wait::poll_until(PATIENCE, Duration::from_millis(1), || Gate::try_enter(file))
+    }
+
+    pub(crate) fn try_enter(file: BorrowedFd<'a>) -> Option<Self> {
+        set(file, libc::F_WRLCK as c_int, GATE).then_some(Gate(file))
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        set(self.0, libc::F_UNLCK as c_int, GATE);
+    }
+}
+
+/// Locks a member's byte for the rest of this process's life. Fails if another process has it.
+pub(crate) fn become_member(file: BorrowedFd<'_>, index: u32) -> bool {
+    set(file, libc::F_WRLCK as c_int, FIRST_MEMBER + i64::from(index))
+}
+
+/// Whether another process is this member.
+pub(crate) fn is_member(file: BorrowedFd<'_>, index: u32) -> bool {
+    taken(file, FIRST_MEMBER + i64::from(index), 1)
+}
+
+/// Whether any other process is a member.
+pub(crate) fn has_members(file: BorrowedFd<'_>, count: u32) -> bool {
+    taken(file, FIRST_MEMBER, i64::from(count))
+}

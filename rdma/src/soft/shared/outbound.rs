@@ -1,0 +1,266 @@
+//! Sending into a peer's area. Under the send latch of the queue pair.
+
+use super::area::{Area, Message};
+use super::blocks::{Credit, Link, QpBlock};
+use super::membership::{Member, Membership};
+use crate::soft::queue_pair::INLINE;
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::Arc;
+
+/// How many frames to use before asking the peer which are free again: 256 KiB stay in a core's own cache.
+const HOT: usize = 64;
+
+/// How many fruitless looks at a peer there are between two questions to the kernel whether it lives.
+const PATIENCE: u32 = 1024;
+
+/// A connection as its sender sees it.
+pub(crate) struct Outbound {
+    membership: Arc<Membership>,
+    area: Area,
+    /// The peer's block. It lies in the control window, which `membership` keeps.
+    peer: *const QpBlock,
+    owner: Member,
+    /// What this queue pair says it holds, in its own block; kept as `peer` is.
+    hold: *const AtomicU32,
+    link: Link,
+    generation: u32,
+    /// How many messages were written, how many of them the peer has taken, how many receives it has posted: the last two
+    /// as last seen.
+    written: u64,
+    taken: u64,
+    credit: u64,
+    /// Free frames, the next one last. Those that were used last are used next: they are in the cache.
+    free: Vec<u16>,
+    /// The frames of the messages that were not taken, one behind the other, in `used`.
+    lengths: Box<[u16]>,
+    used: Used,
+    futile: u32,
+}
+
+// SAFETY: the pointers lead to atomics in a window that `membership` keeps mapped.
+unsafe impl Send for Outbound {}
+
+/// Frame numbers, first in, first out.
+struct Used {
+    ring: Box<[u16]>,
+    head: usize,
+    tail: usize,
+}
+
+impl Used {
+    fn new(frames: u32) -> Self {
+        Used { ring: vec![0; (frames as usize).next_power_of_two()].into(), head: 0, tail: 0 }
+    }
+
+    fn put(&mut self, frame: u16) {
+        let mask = self.ring.len() - 1;
+        self.ring[self.head & mask] = frame;
+        self.head = self.head.wrapping_add(1);
+    }
+
+    fn take(&mut self) -> u16 {
+        let mask = self.ring.len() - 1;
+        let frame = self.ring[self.tail & mask];
+        self.tail = self.tail.wrapping_add(1);
+        frame
+    }
+}
+
+/// What became of looking for the peer.
+pub(crate) enum Target {
+    /// Connected.
+    Open(Box<Outbound>),
+    /// Nobody takes messages from us there.
+    Absent,
+    /// The peer has a connection with us that we have left. It takes part in a new one at its next call.
+    Later,
+}
+
+/// Who sends: the queue pair's own block and place.
+pub(crate) struct Sender<'a> {
+    pub(crate) membership: &'a Arc<Membership>,
+    pub(crate) block: &'a QpBlock,
+    pub(crate) number: u32,
+    pub(crate) far: crate::soft::topology::End,
+}
+
+impl Outbound {
+    /// Looks whether the queue pair `peer` of the far device takes messages from us. `left` is the connection that we
+    /// have left.
+    pub(crate) fn open(sender: &Sender<'_>, peer: u32, left: Link) -> Target {
+        let Sender { membership, far, .. } = *sender;
+        let owners = membership.qp_owners(far);
+        for (slot, owner) in owners.iter().enumerate() {
+            let owner = owner.load(Ordering::Acquire);
+            let block = membership.block(far, slot);
+            let head = &block.head.0;
+            if owner == 0 || head.number.load(Ordering::Acquire) != peer {
+                continue;
+            }
+            let link = Link(head.link.load(Ordering::Acquire));
+            let owner = Member::from_word(owner);
+            if link.peer() != Some(sender.number) || !membership.is_alive(owner) {
+                return Target::Absent;
+            }
+            if link == left {
+                return Target::Later;
+            }
+            let hold = &sender.block.head.0.hold;
+            let (area, frames, descriptors) = (
+                head.area.load(Ordering::Acquire),
+                head.frames.load(Ordering::Acquire),
+                head.descriptors.load(Ordering::Acquire),
+            );
+            let layout = membership.layout();
+            let fits = (1..=layout.areas).contains(&(area as usize))
+                && (1..=layout.frames).contains(&frames)
+                && descriptors.is_power_of_two()
+                && descriptors <= layout.descriptors;
+            if !fits {
+                return Target::Absent;
+            }
+            hold.store(area, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            // The area is the connection's only if that still stands; from now on nobody else gets it.
+            let mapped = (head.link.load(Ordering::SeqCst) == link.0)
+                .then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
+            let Some(Ok(area)) = mapped else {
+                hold.store(0, Ordering::SeqCst);
+                return Target::Absent;
+            };
+            return Target::Open(Box::new(Outbound {
+                membership: membership.clone(),
+                free: (0..frames as u16).rev().collect(),
+                lengths: vec![0; descriptors as usize].into(),
+                used: Used::new(frames),
+                area,
+                peer: block,
+                owner,
+                hold,
+                link,
+                generation: link.generation(),
+                written: 0,
+                taken: 0,
+                credit: 0,
+                futile: 0,
+            }));
+        }
+        Target::Absent
+    }
+
+    #[inline]
+    fn peer(&self) -> &QpBlock {
+        // SAFETY: the block lies in the control window, which `membership` keeps; it consists of atomics.
+        unsafe { &*self.peer }
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.link
+    }
+
+    /// Whether the peer is still on this connection. Every so often the kernel is asked whether it still exists.
+    #[inline]
+    pub(crate) fn stands(&self) -> bool {
+        self.peer().head.0.link.load(Ordering::Acquire) == self.link.0
+    }
+
+    /// Called each time that a send has to wait. Returns whether it makes sense to go on waiting.
+    pub(crate) fn is_worth_waiting(&mut self) -> bool {
+        self.futile += 1;
+        if self.futile < PATIENCE {
+            return true;
+        }
+        self.futile = 0;
+        self.membership.is_alive(self.owner)
+    }
+
+    /// Writes a message. Returns its number, or `None` if there is no room.
+    ///
+    /// # Safety
+    ///
+    /// `length` bytes at `source` can be read.
+    #[inline]
+    pub(crate) unsafe fn write(&mut self, source: *const u8, length: u32, frames: u32) -> Option<u64> {
+        let index = self.written;
+        let kept = u64::from(self.area.descriptors());
+        if index - self.taken >= kept {
+            self.collect();
+            if index - self.taken >= kept {
+                return None;
+            }
+        }
+        let place = (index & (kept - 1)) as usize;
+        if length as usize <= INLINE {
+            self.lengths[place] = 0;
+            // SAFETY: passed on to the caller.
+            unsafe { self.area.put_inline(self.generation, index, source, length) };
+        } else {
+            let frames = frames as usize;
+            if self.free.len() < frames || self.area.frames() as usize - self.free.len() + frames > HOT {
+                self.collect();
+                if self.free.len() < frames {
+                    return None;
+                }
+            }
+            // The last ones, in falling order of their places, so that they come in the order in which they were put.
+            let rest = self.free.len() - frames;
+            self.free[rest..].reverse();
+            let mine = &self.free[rest..];
+            // SAFETY: passed on to the caller; the frames are below `frames` of the area, because only such were put on
+            // the stack.
+            unsafe { self.area.fill(mine, source, length as usize) };
+            let first = mine[0];
+            mine.iter().for_each(|&frame| self.used.put(frame));
+            self.free.truncate(rest);
+            self.lengths[place] = frames as u16;
+            self.area.put(self.generation, index, Message { length, first });
+        }
+        self.written += 1;
+        Some(index)
+    }
+
+    /// Takes back the frames of the messages that the peer has taken.
+    fn collect(&mut self) {
+        let mask = self.area.descriptors() as usize - 1;
+        // Whatever the peer says: not more than were written.
+        let taken = self.peer().taken.0.load(Ordering::Acquire).min(self.written);
+        while self.taken < taken {
+            let count = usize::from(self.lengths[self.taken as usize & mask]);
+            let start = self.free.len();
+            for _ in 0..count {
+                self.free.push(self.used.take());
+            }
+            // So that they are used in the same order again.
+            self.free[start..].reverse();
+            self.taken += 1;
+        }
+    }
+
+    /// How many messages of the connection have a receive.
+    #[inline]
+    pub(crate) fn covered(&mut self, index: u64) -> bool {
+        if index < self.credit {
+            return true;
+        }
+        if let Some(count) = Credit::count(self.peer().credit.0.load(Ordering::Acquire), self.generation) {
+            self.credit = count;
+        }
+        let covered = index < self.credit;
+        if covered {
+            self.futile = 0;
+        }
+        covered
+    }
+
+    /// Leaves the connection, of whose messages the first `count` count. What has been said about the others is void.
+    pub(crate) fn leave(self, count: u64) {
+        self.area.cut_at(self.generation, count);
+        // SAFETY: the word lies in the control window, which `membership` keeps.
+        unsafe { (*self.hold).store(0, Ordering::SeqCst) };
+    }
+
+    /// The number of messages written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+}

@@ -1,0 +1,171 @@
+//! Names, agreement, and what is left.
+
+use super::hostile::file;
+use super::process::{Process, two};
+use crate::support::fabrics;
+use rdma::soft::{Fabric, Profile, Topology};
+use rdma::{ErrorKind, Provider};
+
+fn mesh(hosts: usize) -> Topology {
+    Topology::mesh(hosts).unwrap()
+}
+
+#[test]
+fn who_disagrees_is_told() {
+    let name = fabrics::name();
+    let _host = Fabric::join(&name, mesh(2), 0).unwrap();
+    for (topology, page) in [(mesh(3), 16384), (Topology::ring(2).unwrap(), 16384), (mesh(2), 4096)] {
+        let profile = Profile::thunderbolt().with_page(page).unwrap();
+        let error = Fabric::join_with(&name, topology, profile, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("2 hosts") && error.to_string().contains(&name), "{error}");
+    }
+    assert_eq!(Fabric::join(&name, mesh(2), 2).unwrap_err().kind(), ErrorKind::UnknownDevice);
+    for bad in ["", "a/b", "..x/", "name with spaces", &"x".repeat(200)] {
+        assert_eq!(Fabric::join(bad, mesh(2), 0).unwrap_err().kind(), ErrorKind::InvalidArgument, "{bad:?}");
+    }
+}
+
+/// Another process that disagrees is told the same.
+#[test]
+fn another_process_that_disagrees_is_told() {
+    let two = two();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "shared::process::role", "--nocapture", "--test-threads=1"])
+        .envs([("RDMA_TEST_ROLE", &*two.name), ("RDMA_TEST_TOPOLOGY", "ring:4")])
+        .envs([("RDMA_TEST_HOST", "0"), ("RDMA_TEST_DEVICE", "0")])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("2 hosts, 2 devices") && said.contains("4 hosts, 8 devices"), "{said}");
+}
+
+#[test]
+fn nothing_is_left() {
+    for _ in 0..100 {
+        let name = fabrics::name();
+        let host = Fabric::join(&name, mesh(2), 0).unwrap();
+        let again = Fabric::join(&name, mesh(2), 1).unwrap();
+        let context = Provider::soft(&again).unwrap().first_active().unwrap().open().unwrap();
+        assert!(file(&name).exists());
+        drop((host, again));
+        assert!(file(&name).exists(), "an open device is in the fabric");
+        drop(context);
+        assert!(!file(&name).exists());
+    }
+}
+
+/// By exit of the last one, whichever that is; and a name is free again at once.
+#[test]
+fn the_last_one_out_removes_it() {
+    for _ in 0..3 {
+        let two = two();
+        let path = file(&two.name);
+        drop((two.end, two.host));
+        assert!(path.exists());
+        two.other.quit();
+        assert!(!path.exists());
+    }
+}
+
+/// If all are killed the entry stays, and the next one of that name starts afresh.
+#[test]
+fn what_the_dead_left_is_removed_by_the_next() {
+    let name = fabrics::name();
+    let mut processes: Vec<_> = (0..2).map(|host| Process::start(&name, "mesh:2", host, 0)).collect();
+    processes.iter_mut().for_each(|process| assert!(!process.ask("prepare").is_empty()));
+    processes.iter_mut().for_each(Process::kill);
+    assert!(file(&name).exists());
+    // Even with another shape: it is another fabric.
+    let host = Fabric::join(&name, mesh(3), 0).unwrap();
+    assert_eq!(Provider::soft(&host).unwrap().devices().unwrap().len(), 2);
+    drop(host);
+    assert!(!file(&name).exists());
+}
+
+/// Many join and leave at once: all that are in it at one time are in the same one.
+#[test]
+fn joining_and_leaving_at_once() {
+    let name = fabrics::name();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let host = Fabric::join(&name, mesh(2), 0).unwrap();
+                    assert!(Provider::soft(&host).unwrap().first_active().is_ok());
+                }
+            });
+        }
+    });
+    assert!(!file(&name).exists());
+}
+
+/// Connecting and closing many times costs no descriptors, no mappings.
+#[test]
+fn connections_leave_nothing() {
+    let mut two = two();
+    let mut known = None;
+    for round in 0..300 {
+        super::process::connect(&mut two.end, &mut two.other);
+        two.end.recv(5000, round);
+        assert_eq!(two.other.ask(&format!("send 5000 {round}")), "ok");
+        assert_eq!(two.end.next(crate::support::LONG, round), format!("received {round} 5000 good"));
+        if round >= 100 {
+            let now = two.other.ask("count");
+            assert!(known.as_ref().is_none_or(|known| *known == now), "{known:?} {now:?}");
+            known = Some(now);
+        }
+    }
+}
+
+/// In a file system with room for next to nothing: an error with amounts, never a bus error.
+#[test]
+fn a_full_file_system_is_an_error_with_amounts() {
+    let folder = std::env::temp_dir().join(fabrics::name());
+    std::fs::create_dir(&folder).unwrap();
+    let script = r#"mount -t tmpfs -o size=8m tmpfs "$RDMA_SOFT_DIRECTORY" || exit 99; exec "$0" "$@""#;
+    let program = std::env::current_exe().unwrap();
+    let run = std::process::Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .arg(program)
+        .args(["--exact", "shared::joining::in_a_small_file_system", "--nocapture", "--test-threads=1"])
+        .env("RDMA_SOFT_DIRECTORY", &folder)
+        .env("RDMA_TEST_SMALL", "1")
+        .output();
+    std::fs::remove_dir(&folder).unwrap();
+    match run {
+        Ok(run)
+            if run.status.code() != Some(99) && !String::from_utf8_lossy(&run.stderr).contains("unshare failed") =>
+        {
+            let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+            assert!(run.status.success(), "{out}{err}");
+            assert!(out.contains("@small"), "{out}{err}");
+        }
+        // Where nobody may mount, nothing can be shown.
+        other => println!("no file system of its own here: {other:?}"),
+    }
+}
+
+/// Run by the test above, in its file system.
+#[test]
+fn in_a_small_file_system() {
+    if std::env::var_os("RDMA_TEST_SMALL").is_none() {
+        return;
+    }
+    println!("@small");
+    // The control part fits for two hosts, and does not for sixty.
+    let error = Fabric::join(&fabrics::name(), mesh(60), 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    assert!(error.to_string().contains("KiB"), "{error}");
+    let host = Fabric::join(&fabrics::name(), mesh(2), 0).unwrap();
+    let context = Provider::soft(&host).unwrap().first_active().unwrap().open().unwrap();
+    let domain = context.protection_domain().unwrap();
+    let completions = context.completion_queue(64).unwrap();
+    // A depth of 4095 needs four times as much as there is.
+    let error = domain.queue_pair(&completions).depth(4095).requests(4).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    let text = error.to_string();
+    assert!(text.contains("ibv_create_qp") && text.contains("KiB are free"), "{text}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("RDMA_SOFT_DIRECTORY")), "{error:?}");
+}
