@@ -17,6 +17,10 @@ use rdma_sys as sys;
 use std::sync::Arc;
 
 /// Owns an `ibv_cq`.
+///
+/// Its latch is written at each poll and each post, so it shares no cache line (nor the neighbour that processors fetch with
+/// it) with what another thread reads.
+#[repr(align(128))]
 pub(crate) struct RawQueue {
     pub(crate) context: Arc<RawContext>,
     raw: NonNull<sys::ibv_cq>,
