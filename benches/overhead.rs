@@ -12,6 +12,7 @@ use rdma::{Buffer, CompletionQueue, MemoryRegion, ProtectionDomain, Provider, Qu
 use rdma_sys as sys;
 use std::hint::black_box;
 use std::ptr::null_mut;
+use std::time::Duration;
 
 /// One end of a connection.
 struct End {
@@ -144,5 +145,10 @@ fn overhead(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, overhead);
+criterion_group! {
+    name = benches;
+    // What is measured takes nanoseconds: a second has enough of it.
+    config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    targets = overhead
+}
 criterion_main!(benches);
