@@ -6,9 +6,9 @@
 set -euo pipefail
 CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-# The folders whose business is `unsafe`. In tests, benches and examples it may occur in files that say so at the top.
+# The folders whose business is `unsafe`. In tests, benches, examples and fuzz targets it may occur in files that say so.
 unsafe_folders='^(rdma-sys|rdma/src/verbs|rdma/src/soft|librdma)/'
-unsafe_if_declared='(^|/)(tests|benches|examples)/'
+unsafe_if_declared='(^|/)(tests|benches|examples|fuzz)/'
 longest_file=500
 generated='rdma-sys/src/bindings.rs'
 

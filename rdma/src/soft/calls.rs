@@ -7,7 +7,7 @@ use super::context::SoftContext;
 use super::device::SoftDevice;
 use super::fabric::Host;
 use super::fork::Birth;
-use super::hosts::Place;
+use super::hosts::GetDeviceList;
 use super::protection_domain::SoftPd;
 use super::registry::{self, Kind};
 use core::ffi::{c_char, c_int};
@@ -16,10 +16,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys as sys;
 use std::sync::Arc;
 
-/// The table of a host.
-pub(crate) fn table(place: &Place) -> sys::Verbs {
+/// The table of the host whose devices `get_device_list` lists.
+pub(crate) const fn table(get_device_list: GetDeviceList) -> sys::Verbs {
     sys::Verbs {
-        get_device_list: place.get_device_list(),
+        get_device_list,
         free_device_list,
         get_device_name,
         open_device,
@@ -186,7 +186,8 @@ unsafe extern "C" fn open_device(device: *mut sys::ibv_device) -> *mut sys::ibv_
 }
 
 unsafe extern "C" fn close_device(context: *mut sys::ibv_context) -> c_int {
-    number(retire_unused::<SoftContext>(context, |context| context.birth, |context| &context.users).map(drop))
+    // As in rdma-core, nobody asks whether anything was made from it; what was keeps it in memory.
+    number(self::context(context).and_then(|_| registry::retire::<SoftContext>(context)).map(drop))
 }
 
 unsafe extern "C" fn query_device(pointer: *mut sys::ibv_context, attributes: *mut sys::ibv_device_attr) -> c_int {
@@ -257,7 +258,6 @@ unsafe extern "C" fn alloc_pd(pointer_: *mut sys::ibv_context) -> *mut sys::ibv_
             return Err(libc::EOPNOTSUPP);
         }
         let ticket = context.device.domains.take().ok_or(libc::ENOMEM)?;
-        hold(&context.users);
         let abi = sys::ibv_pd { context: context.pointer(), handle: 0 };
         Ok(registry::publish(Arc::new(SoftPd { abi, ticket, context, users: AtomicU32::new(0) })))
     }))
@@ -266,6 +266,5 @@ unsafe extern "C" fn alloc_pd(pointer_: *mut sys::ibv_context) -> *mut sys::ibv_
 unsafe extern "C" fn dealloc_pd(pointer: *mut sys::ibv_pd) -> c_int {
     number(retire_unused::<SoftPd>(pointer, |domain| domain.context.birth, |domain| &domain.users).map(|domain| {
         domain.context.device.domains.give_back(&domain.ticket);
-        let_go(&domain.context.users);
     }))
 }

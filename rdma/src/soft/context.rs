@@ -7,7 +7,6 @@ use super::object::ContextObject;
 use super::post::{post_recv, post_send};
 use super::registry::{Kind, Object};
 use core::cell::UnsafeCell;
-use core::sync::atomic::AtomicU32;
 use rdma_sys as sys;
 use std::sync::Arc;
 
@@ -17,8 +16,6 @@ pub(crate) struct SoftContext {
     pub(crate) abi: UnsafeCell<ContextObject>,
     pub(crate) birth: Birth,
     pub(crate) device: Arc<SoftDevice>,
-    /// How many objects were made from it.
-    pub(crate) users: AtomicU32,
 }
 
 // SAFETY: this crate never touches the ABI prefix after it was made; its device pointer is kept by the Arc beside it.
@@ -49,12 +46,7 @@ impl SoftContext {
             async_fd: -1,
             num_comp_vectors: 1,
         };
-        Arc::new(SoftContext {
-            abi: UnsafeCell::new(ContextObject::new(prefix)),
-            birth: Birth::now(),
-            device,
-            users: AtomicU32::new(0),
-        })
+        Arc::new(SoftContext { abi: UnsafeCell::new(ContextObject::new(prefix)), birth: Birth::now(), device })
     }
 
     /// The pointer that children carry in their ABI part.

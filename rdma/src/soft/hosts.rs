@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use rdma_sys as sys;
 use std::sync::{Mutex, PoisonError};
 
-type GetDeviceList = unsafe extern "C" fn(*mut c_int) -> *mut *mut sys::ibv_device;
+pub(crate) type GetDeviceList = unsafe extern "C" fn(*mut c_int) -> *mut *mut sys::ibv_device;
 
 const ROWS: usize = 32;
 const COLUMNS: usize = 32;

@@ -12,6 +12,8 @@
 #![allow(unsafe_code)]
 
 mod address;
+#[doc(hidden)]
+pub mod c_face;
 mod calls;
 mod completion_queue;
 mod connection;
@@ -27,6 +29,7 @@ mod object;
 mod overrun;
 mod post;
 mod profile;
+mod profile_text;
 mod protection_domain;
 mod queue_pair;
 mod quota;

@@ -96,18 +96,6 @@ impl Profile {
         }
     }
 
-    /// The profile of this name.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is none, with the names of those there are.
-    pub fn named(name: &str) -> crate::Result<Self> {
-        match name {
-            "thunderbolt" => Ok(Profile::thunderbolt()),
-            _ => Err(crate::Error::argument(format!("there is no profile {name:?}: there is thunderbolt"))),
-        }
-    }
-
     /// The name of the profile.
     pub fn name(&self) -> &str {
         &self.name

@@ -38,7 +38,7 @@ impl Library {
     pub(crate) fn soft(host: &crate::soft::Host) -> Result<Arc<Self>> {
         let place = crate::soft::Place::take(host)?;
         // SAFETY: the table's functions are ours, and the place, which holds the host, is kept with it.
-        Ok(unsafe { Library::new(crate::soft::table(&place), Some(Box::new(place))) })
+        Ok(unsafe { Library::new(crate::soft::table(place.get_device_list()), Some(Box::new(place))) })
     }
 
     /// Lists the devices.

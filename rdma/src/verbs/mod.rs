@@ -26,5 +26,8 @@ pub(crate) mod queue;
 pub(crate) mod queue_pair;
 pub(crate) mod ranges;
 pub(crate) mod region;
+#[cfg(all(loom, test))]
+mod schedules;
 pub(crate) mod slots;
 pub(crate) mod span;
+pub(crate) mod sync;

@@ -57,6 +57,14 @@ impl RawParcel {
 // SAFETY: what it is made from (Span, Arc<Buffer>) is Send; the words are only ever made into that again.
 unsafe impl Send for RawParcel {}
 
+#[cfg(all(loom, test))]
+impl RawParcel {
+    /// Words that own nothing, told apart by a number. Must not be made a parcel.
+    pub(crate) fn marked(number: usize) -> Self {
+        RawParcel { owner: NonNull::dangling(), start: NonNull::dangling(), length: number, kind: Kind::BUFFER }
+    }
+}
+
 /// Owned memory of any kind.
 #[repr(transparent)]
 pub(crate) struct Parcel(RawParcel);

@@ -116,8 +116,27 @@ fn parents_are_busy_while_children_live() {
         let qp = host.queue_pair(1);
         assert_eq!((verbs.dealloc_pd)(host.pd), libc::EBUSY);
         assert_eq!((verbs.destroy_cq)(host.cq), libc::EBUSY);
-        assert_eq!((verbs.close_device)(host.context), libc::EBUSY);
         host.destroy(qp);
+    }
+}
+
+/// Closing a device asks nothing, as in rdma-core; what was made from it lives on until it is destroyed.
+#[test]
+fn a_device_closes_with_children() {
+    let host = Host::open(&fabrics::mesh(2), 0);
+    let verbs = host.verbs;
+    // SAFETY: live objects.
+    unsafe {
+        let list = (verbs.get_device_list)(null_mut());
+        let context = (verbs.open_device)(*list);
+        (verbs.free_device_list)(list);
+        let pd = (verbs.alloc_pd)(context);
+        let cq = (verbs.create_cq)(context, 16, null_mut(), null_mut(), 0);
+        assert_eq!((verbs.close_device)(context), 0);
+        assert_eq!((verbs.close_device)(context), libc::EINVAL);
+        assert_eq!((verbs.alloc_pd)(context), null_mut());
+        assert_eq!((verbs.destroy_cq)(cq), 0);
+        assert_eq!((verbs.dealloc_pd)(pd), 0);
     }
 }
 

@@ -113,7 +113,7 @@ fn a24_four_gib_borders() {
     // SAFETY: refused before anybody looks at the memory, which does not exist.
     unsafe impl rdma::StableMemory for Fake {
         fn bytes(&self) -> std::ptr::NonNull<[u8]> {
-            let start = std::ptr::NonNull::without_provenance(0x2_ffff_c000.try_into().unwrap());
+            let start = std::ptr::NonNull::new(std::ptr::without_provenance_mut::<u8>(0x2_ffff_c000)).unwrap();
             std::ptr::NonNull::slice_from_raw_parts(start, 0x8000)
         }
     }

@@ -36,7 +36,6 @@ pub(super) unsafe extern "C" fn create_cq(
             return Err(libc::EINVAL);
         }
         let ticket = context.device.completion_queues.take().ok_or(libc::ENOMEM)?;
-        hold(&context.users);
         let abi = sys::ibv_cq { context: context.pointer(), channel, cq_context, handle: 0, cqe: capacity };
         Ok(registry::publish(Arc::new(SoftCq {
             abi: CqObject::new(abi),
@@ -53,7 +52,6 @@ pub(super) unsafe extern "C" fn create_cq(
 pub(super) unsafe extern "C" fn destroy_cq(cq: *mut sys::ibv_cq) -> c_int {
     number(retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users).map(|cq| {
         cq.context.device.completion_queues.give_back(&cq.ticket);
-        let_go(&cq.context.users);
     }))
 }
 

@@ -70,6 +70,11 @@ pub(crate) fn become_member(file: BorrowedFd<'_>, index: u32) -> bool {
     set(file, libc::F_WRLCK as c_int, FIRST_MEMBER + i64::from(index))
 }
 
+/// Gives a member's byte up.
+pub(crate) fn give_up(file: BorrowedFd<'_>, index: u32) {
+    set(file, libc::F_UNLCK as c_int, FIRST_MEMBER + i64::from(index));
+}
+
 /// Whether another process is this member.
 pub(crate) fn is_member(file: BorrowedFd<'_>, index: u32) -> bool {
     taken(file, FIRST_MEMBER + i64::from(index), 1)

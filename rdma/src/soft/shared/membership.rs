@@ -316,6 +316,10 @@ impl Membership {
         // Whoever is at the gate may be stopped, but then is a member, and the file stays.
         let file = self.file();
         if let Some(gate) = Gate::enter(file.as_fd()) {
+            // Not only when the process ends: two that leave at once would each take the other for a member.
+            if let Some(number) = self.member.number() {
+                locks::give_up(file.as_fd(), number);
+            }
             if !locks::has_members(file.as_fd(), MEMBERS) && file::is_at(file, &self.path) {
                 let _ = std::fs::remove_file(&self.path);
             }
