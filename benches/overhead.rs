@@ -8,10 +8,11 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rdma::soft::Fabric;
-use rdma::{Buffer, CompletionQueue, Endpoint, MemoryRegion, ProtectionDomain, Provider, QueuePair};
+use rdma::{Buffer, CompletionQueue, MemoryRegion, ProtectionDomain, Provider, QueuePair, connect};
 use rdma_sys as sys;
 use std::hint::black_box;
 use std::ptr::null_mut;
+use std::time::Duration;
 
 /// One end of a connection.
 struct End {
@@ -28,19 +29,14 @@ fn connected() -> rdma::Result<[End; 2]> {
         let domain = context.protection_domain()?;
         let completions = context.completion_queue(4096)?;
         let region = domain.allocate(1 << 20)?;
-        Ok((context, domain, completions, region))
+        Ok((domain, completions, region))
     };
     let [one, other] = [open(0)?, open(1)?];
-    let prepare =
-        |(context, domain, completions, _): &(rdma::Context, ProtectionDomain, CompletionQueue, MemoryRegion)| {
-            let mut prepared = domain.queue_pair(completions).depth(1023).requests(64).build()?;
-            let port = context.port(1)?;
-            let endpoint: Endpoint = prepared.endpoint(&port, port.gid()?)?;
-            Ok::<_, rdma::Error>((prepared, endpoint))
-        };
-    let ((here, local), (there, peer)) = (prepare(&one)?, prepare(&other)?);
-    let (here, there) = (here.connect(&peer)?, there.connect(&local)?);
-    let end = |queue_pair, (_, _, completions, region)| End { queue_pair, completions, region };
+    let prepare = |(domain, completions, _): &(ProtectionDomain, CompletionQueue, MemoryRegion)| {
+        domain.queue_pair(completions).depth(1023).requests(64).build()
+    };
+    let (here, there) = connect::pair(prepare(&one)?, prepare(&other)?)?;
+    let end = |queue_pair, (_, completions, region)| End { queue_pair, completions, region };
     Ok([end(here, one), end(there, other)])
 }
 
@@ -149,5 +145,10 @@ fn overhead(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, overhead);
+criterion_group! {
+    name = benches;
+    // What is measured takes nanoseconds: a second has enough of it.
+    config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    targets = overhead
+}
 criterion_main!(benches);

@@ -12,8 +12,8 @@ mod attributes;
 mod print;
 
 use attributes::Info;
-use clap::{Parser, ValueEnum};
-use rdma::{Device, Provider, soft::Fabric};
+use clap::Parser;
+use rdma::{Device, Provider};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -21,9 +21,10 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "devices", max_term_width = 110)]
 struct Arguments {
-    /// Where devices come from [default: what the variable RDMA_PROVIDER says]
-    #[arg(long)]
-    provider: Option<Source>,
+    /// Where devices come from: `system`, the installed library, or `soft`, a host of the software fabric that the
+    /// variables RDMA_SOFT_… describe [default: what RDMA_PROVIDER says, else system]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
 
     /// This device only
     #[arg(long, value_name = "NAME")]
@@ -36,14 +37,6 @@ struct Arguments {
     /// Machine-readable output
     #[arg(long, conflicts_with = "list")]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Source {
-    /// A host of a software fabric
-    Soft,
-    /// The installed library
-    System,
 }
 
 /// What can go wrong.
@@ -67,7 +60,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let devices = devices(&provider(arguments.provider)?, arguments.device.as_deref())?;
+    let provider = match &arguments.provider {
+        Some(name) => Provider::named(name)?,
+        None => Provider::from_env()?,
+    };
+    let devices = devices(&provider, arguments.device.as_deref())?;
     let mut out = io::BufWriter::new(io::stdout());
     if arguments.list {
         print::table(&mut out, &devices)?;
@@ -84,17 +81,6 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     Ok(out.flush()?)
-}
-
-fn provider(source: Option<Source>) -> rdma::Result<Provider> {
-    let named = std::env::var_os(Provider::VARIABLE).is_some_and(|value| value == "soft");
-    match source {
-        None => Provider::from_env(),
-        Some(Source::System) => Provider::system(),
-        // The one that other variables describe, if there are any.
-        Some(Source::Soft) if named => Provider::from_env(),
-        Some(Source::Soft) => Provider::soft(&Fabric::mesh(2)?.host(0)?),
-    }
 }
 
 /// The devices: one at least.

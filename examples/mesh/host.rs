@@ -20,6 +20,13 @@ pub(crate) enum Error {
     Output(#[from] std::io::Error),
 }
 
+/// For `?` after a post. The message's memory returns to its region.
+impl<M> From<rdma::PostError<M>> for Error {
+    fn from(error: rdma::PostError<M>) -> Self {
+        Error::Rdma(error.into())
+    }
+}
+
 /// A message that came.
 #[derive(Debug)]
 pub(crate) struct Received {
@@ -77,9 +84,10 @@ impl Host<'_> {
         // 1. On each cable: a queue pair, and memory for one message each way. Tell the peer where it is.
         let mut prepared = Vec::new();
         for (index, device) in provider.devices()?.into_iter().enumerate() {
-            let Some(peer) = self.peer_of(index) else { continue };
-            let cable = prepare(&device.open()?, peer, size)?;
-            self.tell(peer, Note::Endpoint(cable.queue_pair.published()?));
+            let here = End { host: self.number, device: index };
+            let Some(End { host: peer, .. }) = self.fabric.topology().far_end(here) else { continue };
+            let mut cable = prepare(&device.open()?, peer, size)?;
+            self.tell(peer, Note::Endpoint(cable.queue_pair.publish()?));
             prepared.push(cable);
         }
 
@@ -89,7 +97,7 @@ impl Host<'_> {
             let Note::Endpoint(endpoint) = self.hear(cable.peer)? else { return Err(Error::Silent(cable.peer)) };
             let mut cable = cable.connect(&endpoint)?;
             let space = cable.region.buffer(size)?;
-            cable.queue_pair.post_recv(space, 0).map_err(rdma::Error::from)?;
+            cable.queue_pair.post_recv(space, 0)?;
             self.tell(cable.peer, Note::Ready);
             cables.push(cable);
         }
@@ -99,21 +107,11 @@ impl Host<'_> {
             let Note::Ready = self.hear(cable.peer)? else { return Err(Error::Silent(cable.peer)) };
             let mut message = cable.region.buffer(size)?;
             message.iter_mut().zip(bytes(self.number, cable.peer, size)).for_each(|(place, byte)| *place = byte);
-            cable.queue_pair.post_send(message, .., 1).map_err(rdma::Error::from)?;
+            cable.queue_pair.post_send(message, .., 1)?;
         }
 
         // 4. On each cable, one send and one receive complete.
         cables.iter_mut().map(|cable| cable.finish(self.number, size)).collect()
-    }
-
-    /// The host at the other end of a device's cable.
-    fn peer_of(&self, device: usize) -> Option<usize> {
-        let here = End { host: self.number, device };
-        self.fabric.topology().cables().iter().find_map(|&(one, other)| match here {
-            end if end == one => Some(other.host),
-            end if end == other => Some(one.host),
-            _ => None,
-        })
     }
 
     fn tell(&self, peer: usize, note: Note) {
@@ -131,9 +129,7 @@ fn prepare(context: &Context, peer: usize, size: usize) -> Result<Cable<Prepared
     let completions = context.completion_queue(2)?;
     // Buffers begin at multiples of 128 bytes.
     let region = domain.allocate(2 * size.next_multiple_of(128))?;
-    let mut queue_pair = domain.queue_pair(&completions).requests(1).build()?;
-    let port = context.port(1)?;
-    queue_pair.endpoint(&port, port.gid()?)?;
+    let queue_pair = domain.queue_pair(&completions).requests(1).build()?;
     Ok(Cable { peer, device: context.device_name().to_owned(), queue_pair, completions, region })
 }
 
@@ -150,7 +146,7 @@ impl Cable<QueuePair> {
         let peer = self.peer;
         let mut received = None;
         for _ in 0..2 {
-            let transfer = self.completions.wait(TIMEOUT)?.into_result().map_err(rdma::Error::from)?;
+            let transfer = self.completions.wait(TIMEOUT)?.ok()?;
             if transfer.direction() == rdma::Direction::Receive {
                 received = Some(transfer);
             }

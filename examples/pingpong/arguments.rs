@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Wait for a client, on a device of the provider that RDMA_PROVIDER names
+    /// Wait for a client
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "0.0.0.0:18515")]
     pub(crate) server: Option<String>,
 
@@ -52,6 +52,11 @@ pub(crate) struct Arguments {
     /// This is the second one of two processes on one machine
     #[arg(long, hide = true, requires = "server")]
     pub(crate) second: bool,
+
+    /// Where devices come from, for these two: `system`, the installed library, or `soft`, a host of the software fabric
+    /// that the variables RDMA_SOFT_… describe [default: what RDMA_PROVIDER says, else system]
+    #[arg(long, value_name = "NAME", requires = "end")]
+    pub(crate) provider: Option<String>,
 
     /// The device [default: the first that is ACTIVE]
     #[arg(long, value_name = "NAME", requires = "end")]
@@ -117,6 +122,7 @@ mod tests {
             "--processes --device rdma_en2",
             "--second",
             "--gid-index 1",
+            "--provider soft",
             "--server --gid-index 256",
             "--bandwidth --histogram",
             "--timeout 0",

@@ -60,7 +60,8 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Stop> {
     let patience = Patience { timeout: arguments.timeout(), interrupt: interrupt()? };
     let plan = arguments.plan();
-    let open = || Opened::open(&Provider::from_env()?, &arguments.choice(), &plan);
+    let provider = || arguments.provider.as_deref().map_or_else(Provider::from_env, Provider::named);
+    let open = || Opened::open(&provider()?, &arguments.choice(), &plan);
     if let Some(address) = &arguments.server {
         let opened = open()?;
         let listener = remote::listen(address)?;

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Both hosts are software, and in this process. In real life each is a program of its own on a machine of its own, with
-//! `Provider::system()`, and the endpoints travel over TCP (`rdma::connect`; the README's program does that).
+//! `Provider::system()`, and the endpoints travel over TCP (`connect::establish`; the README's program does that).
 
-use rdma::{Provider, soft::Fabric};
+use rdma::{Provider, connect, soft::Fabric};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,13 +24,10 @@ fn main() -> rdma::Result<()> {
 
     // A queue pair on each side, and where its work completes.
     let (mut sent, mut received) = (here.completion_queue(16)?, there.completion_queue(16)?);
-    let (mut near, mut far) = (near.queue_pair(&sent).build()?, far.queue_pair(&received).build()?);
+    let (near, far) = (near.queue_pair(&sent).build()?, far.queue_pair(&received).build()?);
 
-    // Each tells the other where it is, and connects.
-    let (port, other_port) = (here.port(1)?, there.port(1)?);
-    let endpoint = near.endpoint(&port, port.gid()?)?;
-    let other_endpoint = far.endpoint(&other_port, other_port.gid()?)?;
-    let (mut near, mut far) = (near.connect(&other_endpoint)?, far.connect(&endpoint)?);
+    // Each publishes where it is, and connects to where the other is. Both are here, so one call does it.
+    let (mut near, mut far) = connect::pair(near, far)?;
 
     // The receiver says where a message may go. Its length need not be known, but over Thunderbolt its number of 4 KiB frames.
     far.post_recv(incoming.buffer(4096)?, 1)?;
@@ -40,8 +37,8 @@ fn main() -> rdma::Result<()> {
     buffer.copy_from_slice(b"hello");
     near.post_send(buffer, .., 2)?;
 
-    // Each buffer comes back with its completion; the `?` of `into_result` is for work that failed.
-    let (sent, received) = (sent.wait(TIMEOUT)?.into_result()?, received.wait(TIMEOUT)?.into_result()?);
+    // Each buffer comes back with its completion, whose `ok` tells work that failed.
+    let (sent, received) = (sent.wait(TIMEOUT)?.ok()?, received.wait(TIMEOUT)?.ok()?);
     println!(
         "sent {:?}, received {:?}",
         sent.bytes().escape_ascii().to_string(),

@@ -16,7 +16,7 @@
 
 use memmap2::{MmapMut, MmapRaw};
 use rdma::soft::Fabric;
-use rdma::{Buffer, Context, DeviceRules, ProtectionDomain, Provider, StableMemory};
+use rdma::{Buffer, Context, DeviceRules, ProtectionDomain, Provider, StableMemory, connect};
 use std::error::Error;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -92,16 +92,13 @@ fn exchange(
 ) -> Result<(Buffer, Buffer), Box<dyn Error>> {
     let [here, there] = contexts;
     let (mut sent, mut received) = (here.completion_queue(16)?, there.completion_queue(16)?);
-    let (mut near, mut far) = (domains[0].queue_pair(&sent).build()?, domains[1].queue_pair(&received).build()?);
-    let (port, other_port) = (here.port(1)?, there.port(1)?);
-    let endpoint = near.endpoint(&port, port.gid()?)?;
-    let other_endpoint = far.endpoint(&other_port, other_port.gid()?)?;
-    let (mut near, mut far) = (near.connect(&other_endpoint)?, far.connect(&endpoint)?);
+    let (near, far) = (domains[0].queue_pair(&sent).build()?, domains[1].queue_pair(&received).build()?);
+    let (mut near, mut far) = connect::pair(near, far)?;
 
     far.post_recv(space, 1)?;
     near.post_send(message, .., 2)?;
-    let sent = sent.wait(TIMEOUT)?.into_result()?;
-    let received = received.wait(TIMEOUT)?.into_result()?;
+    let sent = sent.wait(TIMEOUT)?.ok()?;
+    let received = received.wait(TIMEOUT)?.ok()?;
     assert_eq!(received.len(), LENGTH);
     Ok((sent.into_buffer().ok_or("no buffer")?, received.into_buffer().ok_or("no buffer")?))
 }

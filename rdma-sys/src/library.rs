@@ -81,7 +81,7 @@ impl Library {
             // SAFETY: promised by the caller.
             match unsafe { Handle::open(Some(path), flags) } {
                 Ok(handle) => return Ok(Library { handle: ManuallyDrop::new(handle), path: path.to_owned() }),
-                Err(error) => tried.push(Attempt { path: path.to_owned(), reason: reason(&error) }),
+                Err(error) => tried.push(Attempt { path: path.to_owned(), reason: reason(path, &error) }),
             }
         }
         Err(LoadError::NotFound { tried })
@@ -107,13 +107,13 @@ impl Library {
     }
 }
 
-/// The loader's own words, without the wrapping of the loading crate.
-fn reason(error: &libloading::Error) -> String {
+/// The loader's own words, without the wrapping of the loading crate, and without the name of the file that they may begin
+/// with (glibc's do): the attempt names it already.
+fn reason(path: &Path, error: &libloading::Error) -> String {
     use std::error::Error;
-    match error.source() {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
-    }
+    let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let named = path.to_str().and_then(|path| words.strip_prefix(path)?.strip_prefix(": "));
+    named.map_or(words.clone(), ToOwned::to_owned)
 }
 
 #[cfg(test)]

@@ -78,7 +78,13 @@ impl Status {
             Status::LOC_LEN_ERR => {
                 "on Thunderbolt a message and its receive must have the same number of 4 KiB frames: agree on one size class"
             }
+            Status::LOC_PROT_ERR | Status::LOC_ACCESS_ERR => {
+                "the memory is not registered for this: register it before the queue pair is connected, and keep it"
+            }
             Status::WR_FLUSH_ERR => "the queue pair is in the error state: close it and connect a new one",
+            Status::RETRY_EXC_ERR | Status::RNR_RETRY_EXC_ERR => {
+                "the peer is gone, or has posted no receive: connect a new queue pair"
+            }
             _ => "",
         }
     }
@@ -190,11 +196,31 @@ impl Completion {
         self.0.status
     }
 
-    /// Tells success from failure.
+    /// The transfer, for a program that needs no more of a failure than its reason: for `?`.
+    ///
+    /// ```
+    /// # use rdma::CompletionQueue;
+    /// # fn example(mut completions: CompletionQueue, timeout: std::time::Duration) -> rdma::Result<()> {
+    /// let received = completions.wait(timeout)?.ok()?;
+    /// println!("{} bytes", received.len());
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
-    /// The [`Failure`], with the memory. `?` makes an [`Error`] of it (and gives the memory back to its region).
+    /// [`Failed`](ErrorKind::Failed), with the [status](Error::status). The memory is not in it: it has returned to its
+    /// region, from where it can be taken again. [`into_result`](Self::into_result) keeps it.
+    #[inline]
+    pub fn ok(self) -> Result<Transfer, Error> {
+        self.into_result().map_err(Error::from)
+    }
+
+    /// Tells success from failure, where the memory is wanted either way.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`], with the memory. `?` makes an [`Error`] of it as [`ok`](Self::ok) does, or, in a function that
+    /// returns `Box<dyn Error>` and the like, keeps it inside.
     #[inline]
     pub fn into_result(self) -> Result<Transfer, Failure> {
         if self.0.status == Status::SUCCESS { Ok(Transfer(self.0)) } else { Err(Failure(self.0)) }
@@ -230,8 +256,9 @@ impl Transfer {
 }
 
 /// A work request that failed. What the buffer holds is not known; how much was transferred neither.
-#[derive(Debug, thiserror::Error)]
-#[error("a {} of queue pair {:#08x} failed: {}", match .0.direction() { Direction::Send => "send", Direction::Receive => "receive" }, .0.queue_pair, .0.status)]
+///
+/// As an error of the standard library it reads like the [`Error`] that it becomes.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Failure(Report);
 
@@ -247,9 +274,32 @@ impl Failure {
     }
 }
 
+impl Failure {
+    fn to_error(&self) -> Error {
+        let Report { token, queue_pair, status, extra, .. } = self.0;
+        let what = match self.0.direction() {
+            Direction::Send => "send",
+            Direction::Receive => "receive",
+        };
+        let vendor = if extra == 0 { String::new() } else { format!(", vendor error {extra:#x}") };
+        Error::new(ErrorKind::Failed, format!("the {what} with token {token} completed with {status}{vendor}"))
+            .with_status(status)
+            .with_hint(status.hint())
+            .on_queue_pair(queue_pair)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.to_error(), out)
+    }
+}
+
+impl core::error::Error for Failure {}
+
 impl From<Failure> for Error {
+    #[cold]
     fn from(failure: Failure) -> Self {
-        let hint = failure.0.status.hint();
-        Error::new(ErrorKind::Failed, failure.to_string()).with_hint(hint)
+        failure.to_error()
     }
 }

@@ -5,7 +5,7 @@ use crate::context::still_in_use;
 use crate::error::{Error, Result};
 use crate::verbs::context::RawContext;
 use crate::verbs::queue::{Detour, RawQueue, Table};
-use crate::wait::{Backoff, Deadline};
+use crate::wait::{Countdown, Deadline};
 use core::fmt;
 use core::marker::PhantomData;
 use rdma_sys as sys;
@@ -142,15 +142,45 @@ impl CompletionQueue {
     /// [`TimedOut`](crate::ErrorKind::TimedOut) after `timeout`; then everything in flight stays in flight. A peer that
     /// died is never reported by the device, so this is how it shows. Otherwise as for [`poll_one`](Self::poll_one).
     pub fn wait(&mut self, timeout: Duration) -> Result<Completion> {
-        // The clock costs more than a poll: it is not read before something has been waited for.
-        let mut deadline = None;
-        let mut backoff = Backoff::new();
+        let mut countdown = Countdown::new(timeout);
         loop {
             if let Some(completion) = self.poll_one()? {
                 return Ok(completion);
             }
-            if backoff.pause() && deadline.get_or_insert_with(|| Deadline::after(timeout)).passed() {
+            if countdown.pause() {
                 return Err(Error::NO_COMPLETION);
+            }
+        }
+    }
+
+    /// Waits until there is a completion, and takes as many as there are and fit, as [`poll`](Self::poll) does: one at
+    /// least. For a program that has much in flight: a look at the device takes many at once.
+    ///
+    /// ```
+    /// # use rdma::CompletionQueue;
+    /// # fn example(mut completions: CompletionQueue, timeout: std::time::Duration) -> rdma::Result<()> {
+    /// let mut array = [const { None }; 16];
+    /// let count = completions.wait_many(&mut array, timeout)?;
+    /// for completion in array[..count].iter_mut().filter_map(Option::take) {
+    ///     println!("{} is done", completion.ok()?.token());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`wait`](Self::wait), and [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an array without room.
+    #[doc(alias = "ibv_poll_cq")]
+    pub fn wait_many(&mut self, completions: &mut [Option<Completion>], timeout: Duration) -> Result<usize> {
+        if completions.is_empty() {
+            return Err(Error::argument("an array of no elements, which no completion fits in"));
+        }
+        let mut countdown = Countdown::new(timeout);
+        loop {
+            match self.poll(completions)? {
+                0 if countdown.pause() => return Err(Error::NO_COMPLETION),
+                0 => {}
+                count => return Ok(count),
             }
         }
     }

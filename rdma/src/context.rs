@@ -90,7 +90,12 @@ impl Context {
     /// ([`DeviceAttributes::max_completions`]), [`ErrorKind::LimitReached`] if the device's queues are used up.
     #[doc(alias = "ibv_create_cq")]
     pub fn completion_queue(&self, capacity: u32) -> Result<CompletionQueue> {
-        CompletionQueue::create(&self.raw, capacity, self.attributes.max_queue_pairs())
+        CompletionQueue::create(&self.raw, capacity, self.attributes.max_queue_pairs()).map_err(|error| {
+            if error.kind() != ErrorKind::InvalidArgument {
+                return error;
+            }
+            error.with_hint(format!("the device has completion queues of 1 to {}", self.attributes.max_completions()))
+        })
     }
 
     /// Closes the device and says whether that worked. Dropping the last handle does the same, silently.

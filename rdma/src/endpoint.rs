@@ -75,7 +75,10 @@ impl Endpoint {
     ///
     /// [`ErrorKind::Protocol`] for anything that [`to_bytes`](Self::to_bytes) does not write.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let wrong = |what: String| Error::new(ErrorKind::Protocol, format!("an endpoint {what}"));
+        let wrong = |what: String| {
+            Error::new(ErrorKind::Protocol, format!("an endpoint {what}"))
+                .with_hint("it is what Endpoint::to_bytes writes, in the same version of this library")
+        };
         let bytes: &[u8; Self::LENGTH] =
             bytes.try_into().map_err(|_| wrong(format!("of {} bytes: it has {}", bytes.len(), Self::LENGTH)))?;
         let [m0, m1, m2, m3, version, mtu, l0, l1, n0, n1, n2, n3, p0, p1, p2, p3, gid @ ..] = *bytes;

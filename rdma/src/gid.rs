@@ -25,6 +25,17 @@ pub enum GidKind {
     Other,
 }
 
+impl fmt::Display for GidKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            GidKind::Zero => "empty",
+            GidKind::Ipv4Mapped => "IPv4-mapped",
+            GidKind::LinkLocal => "link-local",
+            GidKind::Other => "neither IPv4-mapped nor link-local",
+        })
+    }
+}
+
 impl Gid {
     /// The empty entry.
     pub const ZERO: Gid = Gid([0; 16]);

@@ -68,5 +68,5 @@ pub use verbs::owner::{SharedMemory, StableMemory};
 
 /// The README's program is a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

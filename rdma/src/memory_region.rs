@@ -15,18 +15,24 @@ use std::sync::Arc;
 pub struct MemoryRegion(Arc<RawRegion>);
 
 fn take(region: &Arc<RawRegion>, length: usize) -> Result<Span> {
-    Span::take(region, length).ok_or_else(|| {
-        if length == 0 {
-            return Error::argument("a buffer has at least one byte");
-        }
-        let (free, longest) = region.available();
-        let detail = format!(
-            "no {length} bytes free in one piece: of the region's {}, {free} are free, {longest} in one piece",
-            region.length()
-        );
-        let kind = if length > region.length() { ErrorKind::InvalidArgument } else { ErrorKind::OutOfMemory };
-        Error::new(kind, detail).with_hint("dropping buffers gives their memory back to the region")
-    })
+    Span::take(region, length)
+        .ok_or_else(|| {
+            if length == 0 {
+                return Error::argument("a buffer has at least one byte");
+            }
+            let whole = region.length();
+            if length > whole {
+                return Error::argument(format!("a buffer of {length} bytes: the region has {whole}"))
+                    .with_hint("allocate a longer region");
+            }
+            let (free, longest) = region.available();
+            let detail = format!(
+                "no {length} bytes free in one piece: of the region's {whole}, {free} are free, {longest} in one piece"
+            );
+            Error::new(ErrorKind::OutOfMemory, detail)
+                .with_hint("dropping buffers gives their memory back; each begins at a multiple of 128 bytes")
+        })
+        .map_err(|error| error.on_device(&region.domain.context.device().name))
 }
 
 macro_rules! region {

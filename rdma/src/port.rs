@@ -225,7 +225,7 @@ impl Port {
         let name = &self.context.device().name;
         let what = match wanted {
             None => "no usable GID".to_owned(),
-            Some(kind) => format!("no GID of kind {kind:?}"),
+            Some(kind) => format!("no GID that is {kind}"),
         };
         let interface = name.strip_prefix("rdma_").unwrap_or("IFACE");
         Error::new(ErrorKind::NoUsableGid, format!("{what}; the table is {}", show(table)))

@@ -51,24 +51,64 @@ impl Provider {
         Ok(Provider { library: Library::soft(host)? })
     }
 
-    /// What the variable `RDMA_PROVIDER` names: `system` (or not set) for [`Provider::system`], `soft` for a host of a
-    /// software fabric as described in [`soft`](crate::soft).
+    /// The provider of this name, for a program's own option: `system` for [`Provider::system`], `soft` for a host of the
+    /// software fabric that these variables describe, one a process, made or joined at the first call:
+    ///
+    /// | variable | what it is | if not set |
+    /// |---|---|---|
+    /// | `RDMA_SOFT_FABRIC` | the fabric's name: processes that say the same one are on one fabric | this process alone |
+    /// | `RDMA_SOFT_TOPOLOGY` | its shape: `mesh:N` or `ring:N`, of N hosts, or `file:PATH` | `mesh:2` |
+    /// | `RDMA_SOFT_HOST` | which of its hosts this process is, from 0 | `0` |
+    /// | `RDMA_SOFT_PROFILE` | the rules of its devices, as [`Profile`](crate::soft::Profile) reads them | `thunderbolt` |
+    /// | `RDMA_SOFT_PAGE` | the page of its devices, in bytes: what memory is aligned to | `16384`, as on Apple silicon |
+    ///
+    /// A name loads no file of its own choice: running a file's code is [`unsafe`](Provider::library), or for whoever sets
+    /// `RDMA_LIBRARY` to vouch for. Names that begin with `library:` stay unused, so that a program can give them that
+    /// meaning.
+    ///
+    /// ```
+    /// # use rdma::{ErrorKind, Provider};
+    /// let provider = Provider::named("soft")?;
+    /// assert_eq!(provider.first_active()?.name(), "rdma_en2");
+    /// assert_eq!(Provider::named("hard").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for another value, and those of the two.
+    /// [`ErrorKind::InvalidArgument`] for another name or a variable that makes no sense, [`ErrorKind::Unsupported`] if the
+    /// program was built without the feature `soft`, and those of the two.
+    pub fn named(name: &str) -> Result<Self> {
+        Provider::find(name).unwrap_or_else(|| Err(unknown(format!("there is no provider `{name}`"), name)))
+    }
+
+    /// The provider that the variable `RDMA_PROVIDER` [names](Self::named): `system` if it is empty or not set.
+    ///
+    /// # Errors
+    ///
+    /// As for [`named`](Self::named).
     pub fn from_env() -> Result<Self> {
-        match std::env::var(Self::VARIABLE).as_deref() {
-            Err(std::env::VarError::NotPresent) | Ok("" | "system") => Provider::system(),
+        let value = std::env::var_os(Self::VARIABLE).filter(|value| !value.is_empty());
+        let Some(value) = value else { return Provider::system() };
+        let name = value.to_string_lossy();
+        Provider::find(&name)
+            .unwrap_or_else(|| Err(unknown(format!("{} is `{name}`, which is no provider", Self::VARIABLE), &name)))
+    }
+
+    /// `None`: nobody has that name.
+    fn find(name: &str) -> Option<Result<Self>> {
+        match name {
+            "system" => Some(Provider::system()),
             #[cfg(feature = "soft")]
-            Ok("soft") => Provider::soft(&crate::soft::environment::host(crate::soft::environment::PAGE)?),
+            "soft" => Some(
+                crate::soft::environment::host(crate::soft::environment::PAGE).and_then(|host| Provider::soft(&host)),
+            ),
             #[cfg(not(feature = "soft"))]
-            Ok("soft") => {
-                Err(Error::new(ErrorKind::Unsupported, "RDMA_PROVIDER is soft, but this program was built without it")
-                    .with_hint("enable the feature `soft` of the crate thunderbolt-rdma"))
+            "soft" => {
+                Some(Err(Error::new(ErrorKind::Unsupported, "this program was built without the software fabric")
+                    .with_hint("enable the feature `soft` of the crate thunderbolt-rdma")))
             }
-            other => Err(Error::new(ErrorKind::InvalidArgument, format!("RDMA_PROVIDER is {other:?}"))
-                .with_hint("it is `system` or `soft`")),
+            _ => None,
         }
     }
 
@@ -114,21 +154,35 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevices`] if there is none, [`ErrorKind::PortDown`] if all are down.
+    /// [`ErrorKind::NoDevices`] if there is none, [`ErrorKind::PortDown`] if all are down; if none could even be asked, why
+    /// the first could not.
     pub fn first_active(&self) -> Result<Device> {
         let devices = self.devices()?;
         if devices.is_empty() {
             return Err(no_devices());
         }
-        let names: Vec<_> = devices.iter().map(|device| device.name().to_owned()).collect();
+        let (mut states, mut failed) = (Vec::new(), Vec::new());
         for device in devices {
-            if device.open().and_then(|context| context.port(1)).is_ok_and(|port| port.is_active()) {
-                return Ok(device);
+            match device.open().and_then(|context| context.port(1)) {
+                Ok(port) if port.is_active() => return Ok(device),
+                Ok(port) => states.push(format!("{} is {}", device.name(), port.state())),
+                Err(error) => failed.push(error),
             }
         }
-        Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE, of {}", names.join(", ")))
+        if states.is_empty() {
+            return Err(failed.swap_remove(0));
+        }
+        states.extend(failed.iter().map(Error::to_string));
+        Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE: {}", states.join(", ")))
             .with_hint("check the cable, and that RDMA is enabled on both ends"))
     }
+}
+
+fn unknown(detail: String, name: &str) -> Error {
+    Error::argument(detail).with_hint(match name.starts_with("library:") {
+        true => "for a file of your own, take `system` and set RDMA_LIBRARY to its path",
+        false => "it is `system` or `soft`",
+    })
 }
 
 fn no_devices() -> Error {

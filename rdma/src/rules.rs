@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::verbs::pages::host_page;
+use core::fmt;
 use core::ops::Range;
 use rdma_sys as sys;
 
@@ -13,6 +14,15 @@ pub enum DepthUnit {
     Frames,
     /// Work requests.
     Requests,
+}
+
+impl fmt::Display for DepthUnit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            DepthUnit::Frames => "frames of 4 KiB",
+            DepthUnit::Requests => "requests",
+        })
+    }
 }
 
 /// What a program must know to use a device well, made from the attributes that the device reports and its transport.
@@ -124,7 +134,8 @@ impl DeviceRules {
             return Err(Error::new(
                 ErrorKind::LimitReached,
                 format!("{length} bytes are {count} regions, and the device has {}", self.max_regions),
-            ));
+            )
+            .with_hint("register a part of it, or copy through a smaller region"));
         }
         let borders = (0..count).map(|piece| {
             let first = if piece == 0 { address } else { (address / window + piece) * window };

@@ -67,7 +67,8 @@ fn the_data_path_allocates_nothing() {
                 send = array[0].take().unwrap().into_result().unwrap().into_buffer();
                 b.queue_pair.post_recv_range(receive.take().unwrap(), 1.., round).unwrap();
                 a.queue_pair.post_send(frozen.clone(), 1.., round).unwrap();
-                receive = b.completions.wait(Duration::from_secs(5)).unwrap().into_result().unwrap().into_buffer();
+                assert_eq!(b.completions.wait_many(&mut array, Duration::from_secs(5)).unwrap(), 1);
+                receive = array[0].take().unwrap().ok().unwrap().into_buffer();
                 for completion in a.completions.completions() {
                     completion.unwrap().into_result().unwrap();
                 }

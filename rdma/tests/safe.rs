@@ -8,6 +8,7 @@ mod safe {
     mod closing;
     mod connecting;
     mod errors;
+    mod linking;
     mod messages;
     mod regions;
     mod threads;

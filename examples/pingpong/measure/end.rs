@@ -31,6 +31,14 @@ impl Patience {
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
+
+    /// Waits for the peer by a call of the library's, which an interrupt ends.
+    pub(crate) fn while_waiting<T>(
+        &self,
+        call: impl FnOnce(connect::Patience<'_>) -> rdma::Result<T>,
+    ) -> Result<T, Stop> {
+        Ok(call(connect::Patience::from(self.timeout).unless(&|| self.interrupted()))?)
+    }
 }
 
 /// What work requests are, by their tokens.
@@ -94,7 +102,7 @@ impl Opened {
     /// Connects over a stream to the peer, and sees that both ends were started for the same.
     pub(crate) fn connect(self, stream: TcpStream, plan: &Plan, patience: &Patience) -> Result<End, Stop> {
         let Opened { prepared, completions, memory, .. } = self;
-        let (queue_pair, link) = connect::establish(prepared, stream, patience.timeout)?;
+        let (queue_pair, link) = patience.while_waiting(|patience| connect::establish(prepared, stream, patience))?;
         let own = memory.buffers(OWN_BUFFERS, message::LENGTH)?;
         let mut end = End {
             queue_pair,
@@ -110,14 +118,14 @@ impl Opened {
         };
         end.own_send = end.own.pop();
         end.expect_message()?;
-        end.link.ready(patience.timeout)?;
+        end.barrier()?;
         end.tell(Message::Hello(*plan))?;
         let peer = end.hear()?;
         end.flush()?;
         // From now on each end has a receive posted for the next of the other's messages. The second barrier also sees to
         // it that neither leaves before the other has its hello.
         end.expect_message()?;
-        end.link.ready(patience.timeout)?;
+        end.barrier()?;
         match peer {
             Message::Hello(peer) if peer == *plan => Ok(end),
             Message::Hello(peer) => Err(Stop::Disagreement { here: plan.to_string(), there: peer.to_string() }),
@@ -146,6 +154,12 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Waits until the peer has come here, too.
+    fn barrier(&mut self) -> Result<(), Stop> {
+        let End { patience, link, .. } = self;
+        patience.while_waiting(|patience| link.ready(patience))
+    }
+
     /// Posts a receive, or, where the queue is full, leaves it for [`post_due`](Self::post_due). Over Thunderbolt a queue
     /// holds 4095 frames of 4 KiB, so not every batch fits at once.
     pub(crate) fn expect(&mut self, buffer: Buffer, token: u64) -> Result<(), Stop> {
@@ -262,7 +276,7 @@ impl End {
                 return self.next();
             }
             for completion in self.stage.iter_mut().filter_map(Option::take) {
-                let transfer = completion.into_result().map_err(rdma::Error::from)?;
+                let transfer = completion.ok()?;
                 match transfer.token() {
                     token::TOLD => self.own_send = transfer.into_buffer(),
                     _ => self.early.push_back(transfer),
@@ -274,7 +288,7 @@ impl End {
     #[inline]
     fn wait(&mut self) -> Result<Transfer, Stop> {
         match self.completions.wait(SLICE) {
-            Ok(completion) => Ok(completion.into_result().map_err(rdma::Error::from)?),
+            Ok(completion) => Ok(completion.ok()?),
             Err(error) => self.wait_long(error),
         }
     }
@@ -297,7 +311,7 @@ impl End {
                 return Err(Stop::Silent(self.patience.timeout));
             }
             match self.completions.wait(SLICE) {
-                Ok(completion) => return Ok(completion.into_result().map_err(rdma::Error::from)?),
+                Ok(completion) => return Ok(completion.ok()?),
                 Err(again) => error = again,
             }
         }
@@ -306,7 +320,7 @@ impl End {
     /// Ends the connection: when both ends have come here, the queue pair is destroyed.
     pub(crate) fn finish(mut self) -> Result<(), Stop> {
         self.flush()?;
-        self.link.ready(self.patience.timeout)?;
+        self.barrier()?;
         self.queue_pair.close()?;
         Ok(())
     }

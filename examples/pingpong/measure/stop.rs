@@ -1,4 +1,4 @@
-use rdma::PostError;
+use rdma::{ErrorKind, PostError};
 use std::time::Duration;
 
 /// Why a run ended early.
@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) enum Stop {
     /// What the library reports. Its text says what to do about it.
     #[error(transparent)]
-    Rdma(#[from] rdma::Error),
+    Rdma(rdma::Error),
     /// SIGINT.
     #[error("interrupted")]
     Interrupted,
@@ -21,11 +21,6 @@ pub(crate) enum Stop {
          or hosts of one fabric in one process? --timeout waits longer)"
     )]
     Silent(Duration),
-    /// The other program did not show up.
-    #[error(
-        "no {who} within {timeout:?}: {reason} (start the other end too; check address and firewall; --timeout waits longer)"
-    )]
-    Nobody { who: String, timeout: Duration, reason: String },
     /// The two programs were started for different measurements.
     #[error(
         "the two ends disagree: this one was started with `{here}`, the peer with `{there}` (start both with the same)"
@@ -43,6 +38,13 @@ pub(crate) enum Stop {
     /// Standard output, or the address to listen on.
     #[error("{what}: {error}{remedy}")]
     System { what: String, error: std::io::Error, remedy: &'static str },
+}
+
+impl From<rdma::Error> for Stop {
+    fn from(error: rdma::Error) -> Self {
+        // Nothing else ends a wait of the library's early.
+        if error.kind() == ErrorKind::Cancelled { Stop::Interrupted } else { Stop::Rdma(error) }
+    }
 }
 
 impl<M> From<PostError<M>> for Stop {

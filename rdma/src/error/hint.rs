@@ -6,19 +6,50 @@
 
 use super::{Errno, ErrorKind};
 
-/// What to do about a missing library.
-pub(super) const LIBRARY: &str = if cfg!(target_os = "macos") {
-    "RDMA over Thunderbolt needs macOS 26.2 or later; RDMA_PROVIDER=soft runs on the software device"
-} else {
-    "install libibverbs (Debian: libibverbs1), or set RDMA_PROVIDER=soft to run on the software device"
-};
+use rdma_sys::LoadError;
+
+/// Who said which library to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// Nobody: it is the platform's.
+    Platform,
+    /// The variable `RDMA_LIBRARY`.
+    Variable,
+    /// The program.
+    Program,
+}
+
+/// What to do about a library that cannot be loaded.
+pub(super) fn library(error: &LoadError, chosen: Chosen) -> &'static str {
+    match error {
+        _ if chosen == Chosen::Variable => {
+            "RDMA_LIBRARY names this file: correct it, or unset it to use the system's library"
+        }
+        LoadError::MissingSymbol { .. } => "it is something else of that name, or an old version",
+        _ if chosen == Chosen::Program => "check the path, and what the file itself needs",
+        _ if cfg!(target_os = "macos") => {
+            "RDMA over Thunderbolt needs macOS 26.2 or later; RDMA_PROVIDER=soft runs on the software device"
+        }
+        _ => "install libibverbs (Debian: libibverbs1), or set RDMA_PROVIDER=soft to run on the software device",
+    }
+}
 
 /// The kind and the remedy of a failed call. An empty remedy means: none is known.
 pub(super) fn explain(call: &'static str, errno: Errno) -> (ErrorKind, &'static str) {
     match (call, errno.raw()) {
-        (_, libc::EPERM) => {
-            (ErrorKind::WrongProcess, "open the device again in the child process: nothing of verbs survives a fork")
+        // ibv_get_device_list(3): "No kernel support for RDMA". On a Mac nobody has seen it.
+        ("ibv_get_device_list", libc::ENOSYS) => (
+            ErrorKind::NoDevices,
+            "the kernel has no RDMA: load ib_uverbs and the device's driver, or set RDMA_PROVIDER=soft to run on the software device",
+        ),
+        (_, libc::EACCES) | ("ibv_get_device_list", libc::EPERM) => {
+            (ErrorKind::Other, "the process may not use the device (on Linux: see who may open /dev/infiniband)")
         }
+        (_, libc::EPERM) => (
+            ErrorKind::WrongProcess,
+            "nothing of verbs survives a fork: open the device again in the child process; if there was no fork, the process \
+             lacks a permission",
+        ),
         ("ibv_alloc_pd", libc::EOPNOTSUPP | libc::ESRCH) => (
             ErrorKind::PortDown,
             "a port that is not ACTIVE has no protection domain: check the cable, and that RDMA is enabled on both ends",
@@ -44,7 +75,8 @@ pub(super) fn explain(call: &'static str, errno: Errno) -> (ErrorKind, &'static 
         }
         ("ibv_reg_mr", libc::ENOMEM) => (
             ErrorKind::LimitReached,
-            "the device holds about 100 regions, and the system limits locked memory: cut one large region into many buffers",
+            "the device holds about 100 regions, and the system limits locked memory (`ulimit -l`): cut one large region into \
+             many buffers",
         ),
         ("ibv_reg_mr", libc::EINVAL) => (
             ErrorKind::InvalidArgument,
@@ -61,6 +93,9 @@ pub(super) fn explain(call: &'static str, errno: Errno) -> (ErrorKind, &'static 
             ErrorKind::InvalidArgument,
             "the region was registered after the queue pair left RESET: register first, then connect",
         ),
+        ("ibv_post_send", libc::EOPNOTSUPP) => {
+            (ErrorKind::Unsupported, "RDMA over Thunderbolt has SEND alone: no immediate data, no one-sided verbs")
+        }
         ("ibv_modify_qp", libc::EINVAL) => (
             ErrorKind::InvalidArgument,
             "usually the GID: the local index holds no usable entry (the interface has no address yet), or the peer's is empty",
@@ -83,6 +118,9 @@ pub(super) fn explain(call: &'static str, errno: Errno) -> (ErrorKind, &'static 
         (_, libc::EINVAL | libc::EFAULT | libc::ERANGE | libc::EMSGSIZE) => (ErrorKind::InvalidArgument, ""),
         (_, libc::ENODEV | libc::ENXIO) => (ErrorKind::UnknownDevice, "the device is gone: was the cable pulled?"),
         (_, libc::ETIMEDOUT) => (ErrorKind::TimedOut, ""),
+        ("accept" | "recv" | "send" | "setsockopt" | "fcntl", libc::EMFILE | libc::ENFILE) => {
+            (ErrorKind::OutOfMemory, "too many files are open (`ulimit -n`)")
+        }
         _ => (ErrorKind::Other, ""),
     }
 }

@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Protocol,
     /// The deadline passed.
     TimedOut,
+    /// The program itself ended the waiting ([`Patience::unless`](crate::connect::Patience::unless)).
+    Cancelled,
     /// The queue pair broke a rule that the bookkeeping of buffers relies on, or the device broke one. Nothing can be
     /// posted any more and no buffer leaves until it is closed.
     Poisoned,
@@ -74,6 +76,7 @@ impl ErrorKind {
             ErrorKind::PeerGone => "the peer is gone",
             ErrorKind::Protocol => "the peer does not speak the protocol",
             ErrorKind::TimedOut => "the deadline passed",
+            ErrorKind::Cancelled => "the waiting was ended",
             ErrorKind::Poisoned => "the queue pair is poisoned",
             ErrorKind::Failed => "a work request failed",
             ErrorKind::WrongProcess => "made before a fork, by the parent process",

@@ -5,11 +5,13 @@ mod hint;
 mod kind;
 
 pub use errno::Errno;
+pub(crate) use hint::Chosen;
 pub use kind::ErrorKind;
 
-use crate::Gid;
+use crate::{Gid, Status};
 use core::fmt;
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What most functions of this crate return.
@@ -34,6 +36,7 @@ struct Report {
     kind: Option<ErrorKind>,
     call: Option<&'static str>,
     errno: Option<Errno>,
+    status: Option<Status>,
     subject: Subject,
     detail: Cow<'static, str>,
     hint: Cow<'static, str>,
@@ -51,15 +54,18 @@ pub struct Subject {
     pub queue_pair: Option<u32>,
     /// The GID that was refused.
     pub gid: Option<Gid>,
+    /// The peer, by the address of its TCP connection ([`connect`](mod@crate::connect)).
+    pub peer: Option<SocketAddr>,
 }
 
 impl Report {
     const fn ready(kind: ErrorKind, detail: &'static str, hint: &'static str) -> Self {
-        let subject = Subject { device: None, port: None, queue_pair: None, gid: None };
+        let subject = Subject { device: None, port: None, queue_pair: None, gid: None, peer: None };
         Report {
             kind: Some(kind),
             call: None,
             errno: None,
+            status: None,
             subject,
             detail: Cow::Borrowed(detail),
             hint: Cow::Borrowed(hint),
@@ -77,7 +83,7 @@ static RECEIVE_QUEUE_FULL: Report =
 static NO_COMPLETION: Report = Report::ready(
     ErrorKind::TimedOut,
     "no completion within the given time",
-    "nothing was given up: a later wait may still return it; a peer that died is never reported by the device",
+    "nothing was given up: a later wait may still return it; that a peer died no device reports, ask connect::Link::is_alive",
 );
 
 impl Error {
@@ -139,6 +145,15 @@ impl Error {
         self.edit(|report| report.detail = detail.into())
     }
 
+    /// Says what was asked for, unless there are better words already.
+    pub(crate) fn or_detail(self, detail: impl FnOnce() -> String) -> Self {
+        if self.report().detail.is_empty() { self.with_detail(detail()) } else { self }
+    }
+
+    pub(crate) fn with_status(self, status: Status) -> Self {
+        self.edit(|report| report.status = Some(status))
+    }
+
     /// Adds what is known about the failure from elsewhere: kind, words and remedy.
     pub(crate) fn explained_by(self, known: Error) -> Self {
         let known = known.report().clone();
@@ -165,6 +180,10 @@ impl Error {
         self.edit(|report| report.subject.gid = Some(gid))
     }
 
+    pub(crate) fn on_peer(self, address: SocketAddr) -> Self {
+        self.edit(|report| report.subject.peer = Some(address))
+    }
+
     /// The sort of failure, to decide what to do.
     pub fn kind(&self) -> ErrorKind {
         self.report().kind.unwrap_or(ErrorKind::Other)
@@ -178,6 +197,12 @@ impl Error {
     /// The errno, normalised: positive, whatever the style of the call.
     pub fn errno(&self) -> Option<Errno> {
         self.report().errno
+    }
+
+    /// The status of the work request that [failed](ErrorKind::Failed), if it is about one.
+    #[doc(alias = "ibv_wc_status")]
+    pub fn status(&self) -> Option<Status> {
+        self.report().status
     }
 
     /// What the error is about.
@@ -200,13 +225,14 @@ impl Error {
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Subject { device, port, queue_pair, gid } = &self.subject;
+        let Subject { device, port, queue_pair, gid, peer } = &self.subject;
         let parts = [
             self.call.map(str::to_owned),
             device.as_deref().map(|name| if self.call.is_some() { format!("on {name}") } else { name.to_owned() }),
             port.map(|port| format!("port {port}")),
             queue_pair.map(|number| format!("queue pair {number:#08x}")),
             gid.map(|gid| format!("gid {gid}")),
+            peer.map(|address| format!("peer {address}")),
         ];
         let lead = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let separator = if lead.is_empty() { "" } else { ": " };
@@ -239,9 +265,15 @@ impl fmt::Debug for Error {
     }
 }
 
+impl Error {
+    pub(crate) fn no_library(error: &rdma_sys::LoadError, chosen: Chosen) -> Self {
+        Error::new(ErrorKind::LibraryNotFound, error.to_string()).with_hint(hint::library(error, chosen))
+    }
+}
+
 impl From<rdma_sys::LoadError> for Error {
     fn from(error: rdma_sys::LoadError) -> Self {
-        Error::new(ErrorKind::LibraryNotFound, error.to_string()).with_hint(hint::LIBRARY)
+        Error::no_library(&error, Chosen::Platform)
     }
 }
 

@@ -100,9 +100,10 @@ impl<'a> QueuePairBuilder<'a> {
         let on_device = |error: Error| error.on_device(&self.domain.context.device().name);
         for queue in [self.send_queue, self.receive_queue] {
             if !Arc::ptr_eq(&queue.raw().context, &self.domain.context) {
-                return Err(on_device(Error::argument(
-                    "the completion queue belongs to another device, or another open of it",
-                )));
+                return Err(on_device(
+                    Error::argument("the completion queue belongs to another device, or another open of it")
+                        .with_hint("make both from one Context"),
+                ));
             }
         }
         let requests = |side: usize, queue: &CompletionQueue| match self.requests[side] {
@@ -123,9 +124,8 @@ impl<'a> QueuePairBuilder<'a> {
         };
         let (sends, receives) = (requests(0, self.send_queue)?, requests(1, self.receive_queue)?);
         let depth = |side: usize, requests: u32| match (self.depths[side], rules.depth_unit()) {
-            (Some(0), _) => Err(on_device(Error::argument("a queue of depth 0"))),
-            (Some(depth), _) if depth > rules.max_depth() => Err(on_device(Error::argument(format!(
-                "a depth of {depth}: the device has at most {}",
+            (Some(depth), unit) if depth == 0 || depth > rules.max_depth() => Err(on_device(Error::argument(format!(
+                "a depth of {depth}: 1 to {} {unit} are possible",
                 rules.max_depth()
             )))),
             (Some(depth), _) => Ok(depth),

@@ -340,12 +340,13 @@ pub(crate) fn bounds(range: &impl RangeBounds<usize>, available: usize) -> Resul
 #[cold]
 fn too_long(length: usize) -> Error {
     Error::argument(format!("a message of {length} bytes: a work request takes at most {}", u32::MAX))
+        .with_hint("send it in pieces")
 }
 
 #[cold]
 fn no_such_range(start: Option<usize>, end: Option<usize>, available: usize) -> Error {
     let show = |bound: Option<usize>| bound.map_or("?".to_owned(), |bound| bound.to_string());
-    Error::argument(format!("the range {}..{} of a buffer of {available} bytes", show(start), show(end)))
+    Error::argument(format!("there is no range {}..{} in a buffer of {available} bytes", show(start), show(end)))
 }
 
 #[cfg(test)]

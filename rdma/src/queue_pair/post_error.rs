@@ -4,7 +4,32 @@ use core::fmt;
 
 /// A post that did not happen. It holds the memory, so nothing is lost.
 ///
-/// `?` in a function that returns [`Error`] takes the error and drops the memory, which returns to its region.
+/// `?` in a function that returns [`Error`] takes the error, and the memory returns to its region; so it does in one that
+/// returns `Box<dyn std::error::Error>`, as soon as that is dropped. For an error type of your own, three lines teach `?`
+/// the same (a derived `#[from] rdma::Error` covers the calls that return that, but not this type):
+///
+/// ```
+/// # use rdma::{Buffer, QueuePair};
+/// #[derive(Debug)]
+/// enum MyError {
+///     Rdma(rdma::Error),
+///     // …
+/// }
+///
+/// impl<M> From<rdma::PostError<M>> for MyError {
+///     fn from(error: rdma::PostError<M>) -> Self {
+///         MyError::Rdma(error.into())
+///     }
+/// }
+///
+/// fn send(queue_pair: &mut QueuePair, buffer: Buffer) -> Result<(), MyError> {
+///     queue_pair.post_send(buffer, .., 1)?;
+///     Ok(())
+/// }
+/// ```
+///
+/// Where the memory is wanted back, most of all when the queue is [full](ErrorKind::QueueFull), ask for it:
+/// [`into_parts`](Self::into_parts).
 pub struct PostError<M> {
     error: Error,
     memory: Option<M>,

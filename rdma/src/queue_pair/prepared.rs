@@ -21,14 +21,15 @@ use std::sync::Arc;
 /// # let (one_queue, other_queue) = (one.completion_queue(64)?, other.completion_queue(64)?);
 /// let mut here = one_domain.queue_pair(&one_queue).build()?;
 /// let mut there = other_domain.queue_pair(&other_queue).build()?;
-/// let port = one.port(1)?;
-/// let endpoint = here.endpoint(&port, port.gid()?)?;
-/// # let port = other.port(1)?;
-/// let peer = there.endpoint(&port, port.gid()?)?; // usually in another process: Endpoint has bytes and text
+/// let endpoint = here.publish()?;
+/// let peer = there.publish()?; // usually in another process: Endpoint has bytes and text
 /// let connected = here.connect(&peer)?;
 /// # drop(connected);
 /// # Ok::<(), rdma::Error>(())
 /// ```
+///
+/// The module [`connect`](mod@crate::connect) does the exchange: [over TCP](crate::connect::establish), or
+/// [within one process](crate::connect::pair).
 #[must_use = "dropping it destroys the queue pair"]
 pub struct PreparedQueuePair {
     raw: RawQueuePair,
@@ -70,9 +71,29 @@ impl PreparedQueuePair {
         QueuePairType::from_raw(self.raw.kind())
     }
 
-    /// What the peer needs to connect to this queue pair over `port`, under the address `gid`.
+    /// What the peer needs to connect to this queue pair over port 1 (Thunderbolt devices have no other), under
+    /// [its usual GID](Port::gid).
     ///
-    /// Index and address of the entry are kept together: [`connect`](Self::connect) uses both.
+    /// If an endpoint was published before, with this or with [`endpoint`](Self::endpoint), it is that one: the peer may
+    /// have it already.
+    ///
+    /// # Errors
+    ///
+    /// [`PortDown`](ErrorKind::PortDown), [`NoUsableGid`](ErrorKind::NoUsableGid); what `ibv_query_port` and
+    /// `ibv_query_gid` report.
+    pub fn publish(&mut self) -> Result<Endpoint> {
+        if self.local.is_none() {
+            let port = Port::query(&self.raw.domain.context, 1)?;
+            self.endpoint(&port, port.gid()?)?;
+        }
+        self.published()
+    }
+
+    /// What the peer needs to connect to this queue pair over `port`, under the address `gid`: for a program that chooses
+    /// them. [`publish`](Self::publish) takes the usual ones.
+    ///
+    /// Index and address of the entry are kept together: [`connect`](Self::connect) uses both. Published again, an
+    /// endpoint replaces the one before.
     ///
     /// # Errors
     ///
@@ -80,7 +101,10 @@ impl PreparedQueuePair {
     /// device's.
     pub fn endpoint(&mut self, port: &Port, gid: GidEntry) -> Result<Endpoint> {
         if !Arc::ptr_eq(port.context(), &self.raw.domain.context) {
-            return Err(self.raw.about(Error::argument("the port belongs to another device, or another open of it")));
+            return Err(self
+                .raw
+                .about(Error::argument("the port belongs to another device, or another open of it"))
+                .with_hint("take it from the Context that the protection domain was made from"));
         }
         if !port.is_active() {
             let name = &self.raw.domain.context.device().name;
@@ -104,18 +128,9 @@ impl PreparedQueuePair {
         self.local.as_ref().map(|local| local.endpoint).ok_or_else(|| self.unpublished())
     }
 
-    /// The endpoint that was published; if none was, that of port 1 under its usual GID.
-    pub(crate) fn endpoint_or_usual(&mut self) -> Result<Endpoint> {
-        if self.local.is_none() {
-            let port = Port::query(&self.raw.domain.context, 1)?;
-            self.endpoint(&port, port.gid()?)?;
-        }
-        self.published()
-    }
-
     fn unpublished(&self) -> Error {
         let error = Error::new(ErrorKind::InvalidState, "no endpoint was published");
-        self.raw.about(error).with_hint("call PreparedQueuePair::endpoint first")
+        self.raw.about(error).with_hint("call PreparedQueuePair::publish first")
     }
 
     /// Connects to the peer: INIT, ready to receive, ready to send, in one call. The peer does the same with this end's
@@ -130,7 +145,7 @@ impl PreparedQueuePair {
     /// port). [`StaleGid`](ErrorKind::StaleGid): the address changed since the endpoint was published, so begin again.
     /// [`NoUsableGid`](ErrorKind::NoUsableGid): the peer's is empty, or of another kind than this end's.
     /// [`UnreachablePeer`](ErrorKind::UnreachablePeer): it is not at the other end of this cable.
-    /// [`InvalidState`](ErrorKind::InvalidState): [`endpoint`](Self::endpoint) was not called.
+    /// [`InvalidState`](ErrorKind::InvalidState): no endpoint was [published](Self::publish), so the peer cannot know this end.
     #[doc(alias = "ibv_modify_qp")]
     pub fn connect(mut self, peer: &Endpoint) -> Result<QueuePair> {
         let Some(local) = self.local.take() else { return Err(self.unpublished()) };
@@ -174,9 +189,9 @@ impl PreparedQueuePair {
         if family(ours) != family(theirs) {
             return Err(about(Error::new(
                 ErrorKind::NoUsableGid,
-                format!("this end's GID is {:?} ({ours}), the peer's {:?} ({theirs})", ours.kind(), theirs.kind()),
+                format!("this end's GID {ours} is {}, the peer's {theirs} is {}", ours.kind(), theirs.kind()),
             ))
-            .with_hint("both ends must choose the same kind: IPv4-mapped, or link-local"));
+            .with_hint("both ends must choose the same kind: Port::gid_of_kind"));
         }
         if self.raw.domain.rules.refuses_loopback() && ours == theirs {
             return Err(about(

@@ -158,7 +158,18 @@ impl Topology {
         self.cables.iter().position(|&(one, other)| one == end || other == end)
     }
 
-    /// The other end of the cable at an end.
+    /// The other end of the cable at an end, if there is one: who a device's peer is.
+    ///
+    /// ```
+    /// use rdma::soft::{End, Fabric};
+    ///
+    /// let fabric = Fabric::ring(5)?;
+    /// // The next host's device 1 is where device 0's cable leads to.
+    /// let peer = fabric.topology().far_end(End { host: 3, device: 0 });
+    /// assert_eq!(peer, Some(End { host: 4, device: 1 }));
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
+    #[doc(alias = "peer")]
     pub fn far_end(&self, end: End) -> Option<End> {
         let (one, other) = self.cables[self.cable_of(end)?];
         Some(if one == end { other } else { one })

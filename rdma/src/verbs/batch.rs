@@ -173,7 +173,7 @@ impl RawQueuePair {
     ) -> Broken {
         let error = match super::call::status(call, returned) {
             Err(error) => self.about(error),
-            Ok(()) => self.about(Error::new(ErrorKind::Other, call)),
+            Ok(()) => self.about(Error::new(ErrorKind::Other, format!("{call} failed without a reason"))),
         };
         let Some(posted) = failed else {
             self.slots.poison();

@@ -1,9 +1,10 @@
 //! The doors to and from raw objects: every public function that a caller must vouch for.
 
 use super::library::Library;
+use crate::error::Chosen;
 use crate::{
-    CompletionQueue, Context, Device, MemoryRegion, PreparedQueuePair, ProtectionDomain, Provider, QueuePair, Result,
-    SharedRegion,
+    CompletionQueue, Context, Device, Error, MemoryRegion, PreparedQueuePair, ProtectionDomain, Provider, QueuePair,
+    Result, SharedRegion,
 };
 use rdma_sys as sys;
 use std::path::Path;
@@ -21,8 +22,10 @@ impl Provider {
     /// The file is a verbs library of the ABI that `rdma_sys` describes: loading it runs its code, and its functions are
     /// called with that ABI's types.
     pub unsafe fn library(path: impl AsRef<Path>) -> Result<Self> {
+        // SAFETY: promised by the caller.
+        let verbs = unsafe { sys::Verbs::load(path) }.map_err(|error| Error::no_library(&error, Chosen::Program))?;
         // SAFETY: promised by the caller; a loaded library is never unloaded.
-        Ok(Provider::new(unsafe { Library::new(sys::Verbs::load(path)?, None) }))
+        Ok(Provider::new(unsafe { Library::new(verbs, None) }))
     }
 
     /// A function table that the caller made or loaded.

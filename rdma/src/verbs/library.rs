@@ -1,7 +1,7 @@
 //! A function table and what keeps it usable.
 
 use super::call;
-use crate::error::Result;
+use crate::error::{Chosen, Error, Result};
 use core::any::Any;
 use core::ffi::{CStr, c_int};
 use core::fmt;
@@ -25,8 +25,12 @@ impl Library {
 
     /// The platform's library.
     pub(crate) fn system() -> Result<Arc<Self>> {
+        let verbs = sys::Verbs::system().map_err(|error| {
+            let named = std::env::var_os(sys::LIBRARY_VARIABLE).is_some_and(|path| !path.is_empty());
+            Error::no_library(&error, if named { Chosen::Variable } else { Chosen::Platform })
+        })?;
         // SAFETY: a loaded library is never unloaded, and verbs libraries may be called from any thread.
-        Ok(unsafe { Library::new(sys::Verbs::system()?, None) })
+        Ok(unsafe { Library::new(verbs, None) })
     }
 
     /// A host of a software fabric.

@@ -35,6 +35,25 @@ pub(crate) struct RawParcel {
     kind: Kind,
 }
 
+impl RawParcel {
+    /// Writes the words one by one. A copy of the whole would read them back from the stack by pairs, of which each was
+    /// just written by halves, and processors stall on that.
+    ///
+    /// # Safety
+    ///
+    /// The place may be written.
+    #[inline(always)]
+    pub(crate) unsafe fn write_words(self, place: *mut RawParcel) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            (&raw mut (*place).owner).write_volatile(self.owner);
+            (&raw mut (*place).start).write_volatile(self.start);
+            (&raw mut (*place).length).write_volatile(self.length);
+            (&raw mut (*place).kind).write_volatile(self.kind);
+        }
+    }
+}
+
 // SAFETY: what it is made from (Span, Arc<Buffer>) is Send; the words are only ever made into that again.
 unsafe impl Send for RawParcel {}
 

@@ -191,7 +191,8 @@ impl RawQueuePair {
 
     #[cold]
     fn poisoned(&self) -> Error {
-        self.about(Error::new(ErrorKind::Poisoned, "").with_hint("close it, which returns its memory"))
+        let why = "the queue pair takes no more work, because the device or a failed batch broke its bookkeeping";
+        self.about(Error::new(ErrorKind::Poisoned, why).with_hint("close it, which returns its memory"))
     }
 
     #[cold]
@@ -238,7 +239,7 @@ impl RawQueuePair {
         };
         let error = match super::call::status(call, returned) {
             Err(error) => self.about(error),
-            Ok(()) => self.about(Error::new(ErrorKind::Other, call)),
+            Ok(()) => self.about(Error::new(ErrorKind::Other, format!("{call} failed without a reason"))),
         };
         let held = held.unwrap_or_else(|| queue.lock());
         // SAFETY: we are the poster and hold the latch of the lane's completion queue.

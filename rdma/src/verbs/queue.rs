@@ -17,6 +17,10 @@ use rdma_sys as sys;
 use std::sync::Arc;
 
 /// Owns an `ibv_cq`.
+///
+/// Its latch is written at each poll and each post, so it shares no cache line (nor the neighbour that processors fetch with
+/// it) with what another thread reads.
+#[repr(align(128))]
 pub(crate) struct RawQueue {
     pub(crate) context: Arc<RawContext>,
     raw: NonNull<sys::ibv_cq>,
@@ -107,13 +111,14 @@ impl RawQueue {
     pub(crate) fn create(context: &Arc<RawContext>, capacity: u32) -> Result<Arc<Self>> {
         let on_device = |error: Error| error.on_device(&context.device().name);
         let Ok(asked) = c_int::try_from(capacity) else {
-            return Err(on_device(Error::argument(format!("a completion queue of {capacity} entries"))));
+            let detail = format!("a completion queue of {capacity} entries: at most {} can be asked for", c_int::MAX);
+            return Err(on_device(Error::argument(detail)));
         };
         // SAFETY: an open context; no cookie, no channel, vector 0.
         let raw = call::pointer("ibv_create_cq", || unsafe {
             (context.library().verbs.create_cq)(context.as_ptr(), asked, null_mut(), null_mut(), 0)
         })
-        .map_err(on_device)?;
+        .map_err(|error| on_device(error).or_detail(|| format!("{capacity} entries")))?;
         // SAFETY: a live completion queue. The capacity that was granted, which is what counts.
         let granted = unsafe { (*raw.as_ptr()).cqe };
         Ok(Arc::new(RawQueue {
@@ -175,7 +180,9 @@ impl RawQueue {
                 return Err(Error::new(
                     ErrorKind::LimitReached,
                     format!("a completion queue serves {} queue pairs", 1 << MEMBER_BITS),
-                ));
+                )
+                .on_device(&self.context.device().name)
+                .with_hint("make another completion queue"));
             }
         };
         table.reserved += requests;

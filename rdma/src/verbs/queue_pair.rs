@@ -7,6 +7,7 @@ use super::queue::{Membership, RawQueue};
 use super::slots::{Posted, Slots};
 use crate::completion::Direction;
 use crate::error::{Error, Result};
+use crate::queue_pair::QueuePairType;
 use core::ffi::c_int;
 use core::fmt;
 use core::marker::PhantomData;
@@ -105,8 +106,13 @@ impl RawQueuePair {
             ..Default::default()
         };
         // SAFETY: a live protection domain; attributes whose completion queues are live, as this object keeps them.
-        let raw = call::pointer("ibv_create_qp", || unsafe { (verbs.create_qp)(domain.as_ptr(), &mut init) })
-            .map_err(on_device)?;
+        let raw = call::pointer("ibv_create_qp", || unsafe { (verbs.create_qp)(domain.as_ptr(), &mut init) }).map_err(
+            |error| {
+                let Request { kind, send_depth, receive_depth, .. } = request;
+                let (kind, unit) = (QueuePairType::from_raw(kind), domain.rules.depth_unit());
+                on_device(error).or_detail(|| format!("{kind}, of depth {send_depth} and {receive_depth} {unit}"))
+            },
+        )?;
         // SAFETY: a live queue pair.
         let number = unsafe { (*raw.as_ptr()).qp_num };
         let unattached = Unattached { domain, raw: Some(raw) };

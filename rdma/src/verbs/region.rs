@@ -6,6 +6,7 @@ use super::owner::{SharedMemory, StableMemory};
 use super::pages::Pages;
 use super::ranges::Ranges;
 use crate::error::{Error, ErrorKind, Result};
+use crate::rules::DeviceRules;
 use core::ffi::c_int;
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -44,28 +45,28 @@ impl RawRegion {
     /// Maps new memory and registers it.
     pub(crate) fn allocate(domain: &Arc<RawDomain>, length: usize) -> Result<Arc<Self>> {
         let rules = &domain.rules;
+        let on_device = |error: Error| error.on_device(&domain.context.device().name);
         if length == 0 {
-            return Err(Error::argument("a memory region has at least one byte"));
+            return Err(on_device(empty()));
         }
         if let Some(window) = rules.address_window().filter(|&window| length as u64 > window) {
-            return Err(too_long_for_window(length, window));
+            return Err(on_device(too_long_for_window(length, window)));
         }
-        let pages = Pages::map(length, rules.alignment(), rules.address_window())?;
+        let pages = Pages::map(length, rules.alignment(), rules.address_window())
+            .map_err(|error| error.with_detail(format!("no room for a region of {length} bytes")))?;
         let (base, mapped) = (pages.base(), pages.length());
         RawRegion::register(domain, Memory::Pages { _pages: pages }, base, length, mapped)
     }
 
     /// Registers memory of which the owner has sole access.
     pub(crate) fn stable(domain: &Arc<RawDomain>, owner: Box<dyn StableMemory>) -> Result<Arc<Self>> {
-        let bytes = owner.bytes();
-        let (base, length) = checked(domain, bytes)?;
+        let (base, length) = checked(domain, owner.bytes())?;
         RawRegion::register(domain, Memory::Stable { _owner: owner }, base, length, length)
     }
 
     /// Registers memory that others may touch at any time.
     pub(crate) fn shared(domain: &Arc<RawDomain>, owner: Box<dyn SharedMemory>) -> Result<Arc<Self>> {
-        let bytes = owner.bytes();
-        let (base, length) = checked(domain, bytes)?;
+        let (base, length) = checked(domain, owner.bytes())?;
         RawRegion::register(domain, Memory::Shared { _owner: owner }, base, length, length)
     }
 
@@ -94,7 +95,9 @@ impl RawRegion {
             }
             first => first,
         }
-        .map_err(|error| error.on_device(&domain.context.device().name))?;
+        .map_err(|error| {
+            error.on_device(&domain.context.device().name).or_detail(|| format!("{registered} bytes at {base:?}"))
+        })?;
         Ok(Arc::new(RawRegion {
             // SAFETY: a live region, whose keys the library does not change.
             key: unsafe { (*raw.as_ptr()).lkey },
@@ -192,12 +195,19 @@ fn too_long_for_window(length: usize, window: u64) -> Error {
     .with_hint("this device knows the low 32 bits of an address only: make several regions")
 }
 
+fn empty() -> Error {
+    Error::argument("a region of no bytes: a memory region has at least one")
+}
+
 /// The owner's range, if the device can register it.
 fn checked(domain: &RawDomain, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usize)> {
-    let rules = &domain.rules;
+    check(&domain.rules, bytes).map_err(|error| error.on_device(&domain.context.device().name))
+}
+
+fn check(rules: &DeviceRules, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usize)> {
     let (base, length) = (bytes.cast::<u8>(), bytes.len());
     if length == 0 {
-        return Err(Error::argument("a memory region has at least one byte"));
+        return Err(empty());
     }
     let address = base.addr().get();
     if address % rules.alignment() != 0 {

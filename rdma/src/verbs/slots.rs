@@ -170,8 +170,17 @@ impl Lane {
     #[inline]
     pub(crate) unsafe fn fill(&self, index: u32, generation: u32, posted: Posted) {
         let cell = &self.cells[index as usize];
-        // SAFETY: the tag was 0, so the slot is the poster's, who is our caller.
-        unsafe { (*cell.posted.get()).write(posted) };
+        let place = cell.posted.get().cast::<Posted>();
+        let Posted { memory, token, start, length, depth, run } = posted;
+        // SAFETY: the tag was 0, so the slot is the poster's, who is our caller. Every field is written.
+        unsafe {
+            memory.write_words(&raw mut (*place).memory);
+            (&raw mut (*place).token).write(token);
+            (&raw mut (*place).start).write(start);
+            (&raw mut (*place).length).write(length);
+            (&raw mut (*place).depth).write(depth);
+            (&raw mut (*place).run).write(run);
+        }
         cell.tag.store(tag(generation), Ordering::Release);
     }
 

@@ -1,7 +1,7 @@
 //! The three ways in which there is nothing to talk to, and what is said of each.
 
 use crate::support::fabrics;
-use crate::support::pair::fabric;
+use crate::support::pair::{Unconnected, device, fabric};
 use rdma::soft::Topology;
 use rdma::{ErrorKind, Provider};
 use std::time::Duration;
@@ -82,4 +82,43 @@ fn everything_can_be_shown() {
     assert!(shown.iter().all(|text| text.len() > 5), "{shown:?}");
     assert_eq!(device.transport().to_string(), "Thunderbolt (100)");
     assert_eq!(device.guid().unwrap(), context.attributes().node_guid());
+}
+
+/// A device that cannot be asked is not one whose port is down.
+#[test]
+fn the_states_of_all_ports_are_told() {
+    let fabric = fabrics::mesh(3);
+    fabric.set_host(0, false).unwrap();
+    let provider = Provider::soft(&fabric.host(0).unwrap()).unwrap();
+    let text = provider.first_active().unwrap_err().to_string();
+    let start = "no port is ACTIVE: rdma_en2 is PORT_DOWN (1), rdma_en3 is PORT_DOWN (1) (check the cable";
+    assert!(text.starts_with(start), "{text}");
+}
+
+/// What is wrong, of how much, and what is right.
+#[test]
+fn arguments_that_cannot_be_are_shown() {
+    let end = Unconnected::open(&device(&fabric(), 0), 4096);
+    let (context, domain) = (&end.context, &end.domain);
+    let errors = [
+        (context.completion_queue(5000).err(), "5000 entries (the device has completion queues of 1 to 4096)"),
+        (context.port(7).err(), "rdma_en2: there is no port 7: they are 1 to 1"),
+        (domain.queue_pair(&end.completions).depth(5000).build().err(), "a depth of 5000: 1 to 4095 frames of 4 KiB"),
+        (domain.allocate(0).err(), "rdma_en2: a region of no bytes"),
+        (end.region.buffer(4097).err(), "rdma_en2: a buffer of 4097 bytes: the region has 4096"),
+    ];
+    for (error, words) in errors {
+        let error = error.unwrap();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn providers_have_names() {
+    for wrong in ["hard", "Soft", "", "library:/lib/x.so"] {
+        let error = Provider::named(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().starts_with(&format!("there is no provider `{wrong}` (")), "{error}");
+    }
+    assert!(Provider::named("library:/x").unwrap_err().to_string().contains("RDMA_LIBRARY"));
 }

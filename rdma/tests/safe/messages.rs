@@ -1,11 +1,9 @@
 //! Messages, and what comes back of them.
 
-use crate::support::fabrics;
-use crate::support::pair::{connect, fabric, pair};
-use crate::support::pattern;
+use crate::support::pair::{End, connect, fabric, pair};
+use crate::support::{LONG, SHORT, fabrics, pattern};
+use rdma::{Completion, Direction, ErrorKind, Memory, Status};
 use std::time::Duration;
-
-use rdma::{Direction, ErrorKind, Memory, Status};
 
 #[test]
 fn a_message_arrives_and_both_buffers_come_back() {
@@ -102,10 +100,89 @@ fn a_failure_becomes_an_error_that_says_what_to_do() {
     let [mut a, mut b] = pair();
     b.post_recv(8192, 1);
     a.post_send(b"x", 2);
-    let error = rdma::Error::from(b.next().into_result().unwrap_err());
-    assert_eq!(error.kind(), ErrorKind::Failed);
+    let error = b.next().ok().unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Failed, Some(Status::LOC_LEN_ERR)));
+    assert_eq!(error.subject().queue_pair, Some(b.queue_pair.number()));
     assert!(error.hint().unwrap().contains("frames"), "{error}");
+    let number = b.queue_pair.number();
+    let start = format!("queue pair {number:#08x}: the receive with token 1 completed with LOC_LEN_ERR (1) (");
+    assert!(error.to_string().starts_with(&start), "{error}");
     assert_eq!(b.region.available(), b.region.len(), "the buffer went back to its region");
+    assert_eq!(a.next().ok().unwrap().token(), 2);
+}
+
+/// `?` makes what a program has of it: the library's error, one of its own, or a boxed one, which keeps the memory.
+#[test]
+fn failures_go_with_question_marks() {
+    #[derive(Debug, thiserror::Error)]
+    enum Own {
+        #[error(transparent)]
+        Rdma(#[from] rdma::Error),
+    }
+    impl<M> From<rdma::PostError<M>> for Own {
+        fn from(error: rdma::PostError<M>) -> Self {
+            Own::Rdma(error.into())
+        }
+    }
+    fn library(completion: Completion) -> rdma::Result<usize> {
+        Ok(completion.into_result()?.len())
+    }
+    fn own(completion: Completion) -> Result<usize, Own> {
+        Ok(completion.ok()?.len())
+    }
+    fn boxed(completion: Completion) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(completion.into_result()?.len())
+    }
+    let [mut a, mut b] = pair();
+    let mut texts = Vec::new();
+    for number in 0..3 {
+        b.post_recv(8192, 1);
+        a.post_send(b"x", 2);
+        let failed = b.next();
+        match number {
+            0 => texts.push(library(failed).unwrap_err().to_string()),
+            1 => texts.push(own(failed).unwrap_err().to_string()),
+            _ => {
+                let error = boxed(failed).unwrap_err();
+                assert!(b.region.available() < b.region.len());
+                texts.push(error.to_string());
+            }
+        }
+        assert_eq!(b.region.available(), b.region.len());
+        a.success();
+    }
+    assert!(texts.iter().all(|text| *text == texts[0] && text.contains("LOC_LEN_ERR (1) (")), "{texts:?}");
+    let post = |a: &mut End| -> Result<(), Own> { Ok(a.queue_pair.post_send(a.region.buffer(9).unwrap(), 10.., 0)?) };
+    let Own::Rdma(error) = post(&mut a).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn many_are_waited_for_at_once() {
+    let [mut a, mut b] = pair();
+    let mut array = [const { None }; 4];
+    let error = b.completions.wait_many(&mut array, SHORT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(b.completions.wait_many(&mut [], SHORT).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    for token in 0..6 {
+        b.post_recv(64, token);
+        a.post_send(b"x", token);
+    }
+    // As many as fit, then what is left, in order.
+    assert_eq!(b.completions.wait_many(&mut array, LONG).unwrap(), 4);
+    let tokens = array.each_ref().map(|completion| completion.as_ref().unwrap().token());
+    assert_eq!(tokens, [0, 1, 2, 3]);
+    assert_eq!(b.completions.wait_many(&mut array, LONG).unwrap(), 2);
+    assert_eq!(array[0].take().unwrap().ok().unwrap().token(), 4);
+    // And one that comes while it waits.
+    std::thread::scope(|scope| {
+        let completions = &mut b.completions;
+        let waiter = scope.spawn(move || completions.wait_many(&mut [None, None], LONG).unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+        b.queue_pair.post_recv(b.region.buffer(64).unwrap(), 7).unwrap();
+        a.post_send(b"x", 7);
+        assert_eq!(waiter.join().unwrap(), 1);
+    });
 }
 
 /// Every message of a broadcast is posted from one frozen buffer.

@@ -64,14 +64,8 @@ pub fn connect_devices(
     shape: impl for<'a> Fn(QueuePairBuilder<'a>) -> QueuePairBuilder<'a>,
 ) -> [End; 2] {
     let ends = devices.map(|device| Unconnected::open(device, memory));
-    let mut prepared = ends.each_ref().map(|end| shape(end.domain.queue_pair(&end.completions)).build().unwrap());
-    let mut endpoints = [0, 1].map(|index| {
-        let port = ends[index].context.port(1).unwrap();
-        prepared[index].endpoint(&port, port.gid().unwrap()).unwrap()
-    });
-    endpoints.reverse();
-    let mut peers = endpoints.into_iter();
-    let mut queue_pairs = prepared.map(|prepared| prepared.connect(&peers.next().unwrap()).unwrap()).into_iter();
+    let [one, other] = ends.each_ref().map(|end| shape(end.domain.queue_pair(&end.completions)).build().unwrap());
+    let mut queue_pairs = <[_; 2]>::from(rdma::connect::pair(one, other).unwrap()).into_iter();
     ends.map(|Unconnected { completions, region, domain, context }| End {
         queue_pair: queue_pairs.next().unwrap(),
         completions,
