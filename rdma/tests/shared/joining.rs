@@ -43,7 +43,7 @@ fn another_process_that_disagrees_is_told() {
 
 #[test]
 fn nothing_is_left() {
-    for _ in 0..100 {
+    for _ in 0..1000 {
         let name = fabrics::name();
         let host = Fabric::join(&name, mesh(2), 0).unwrap();
         let again = Fabric::join(&name, mesh(2), 1).unwrap();

@@ -21,6 +21,11 @@ pub fn new(topology: Topology, profile: Profile) -> Fabric {
     Fabric::new(topology, profile)
 }
 
+/// Two hosts of a shared fabric.
+pub fn shared() -> Fabric {
+    Fabric::join(&name(), Topology::mesh(2).unwrap(), 0).unwrap().fabric()
+}
+
 pub fn mesh(hosts: usize) -> Fabric {
     new(Topology::mesh(hosts).unwrap(), Profile::default())
 }
