@@ -9,10 +9,14 @@ use std::sync::Arc;
 /// Exclusive use of a range of a region's memory. Dropping it gives the range back.
 ///
 /// It is a pointer and a length, not a reference: while it lies in a slot of a queue pair, the device writes through it.
+///
+/// The order of the words is that of a `RawParcel`, and only the last cannot be null: see there.
+#[repr(C)]
 pub(crate) struct Span {
-    region: Arc<RawRegion>,
-    start: NonNull<u8>,
+    /// Not null.
+    start: *mut u8,
     length: usize,
+    region: Arc<RawRegion>,
 }
 
 // SAFETY: a span is to its bytes what a `Box<[u8]>` is: the region gave the range to nobody else.
@@ -26,7 +30,7 @@ impl Span {
         let offset = region.take(length)?;
         // SAFETY: ranges lie within the region, whose memory is one mapping.
         let start = unsafe { region.base().add(offset) };
-        Some(Span { region: region.clone(), start, length })
+        Some(Span { start: start.as_ptr(), length, region: region.clone() })
     }
 
     /// The parts of the span, with what it owns.
@@ -34,7 +38,7 @@ impl Span {
     pub(crate) fn into_parts(self) -> (Arc<RawRegion>, NonNull<u8>, usize) {
         let span = ManuallyDrop::new(self);
         // SAFETY: the span is not used or dropped any more, so its region is moved out once.
-        (unsafe { ptr::read(&span.region) }, span.start, span.length)
+        (unsafe { ptr::read(&span.region) }, span.start(), span.length)
     }
 
     /// A span from its parts.
@@ -44,7 +48,7 @@ impl Span {
     /// They came from `into_parts`, and no other span has been made of them.
     #[inline]
     pub(crate) unsafe fn from_parts(region: Arc<RawRegion>, start: NonNull<u8>, length: usize) -> Self {
-        Span { region, start, length }
+        Span { start: start.as_ptr(), length, region }
     }
 
     pub(crate) fn region(&self) -> &Arc<RawRegion> {
@@ -58,18 +62,19 @@ impl Span {
 
     #[inline]
     pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
+        // SAFETY: it was one when the span was made.
+        unsafe { NonNull::new_unchecked(self.start) }
     }
 
     /// The address of its first byte.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
-        self.start.addr().get() as u64
+        self.start.addr() as u64
     }
 
     /// Its place in the region.
     pub(crate) fn offset(&self) -> usize {
-        self.start.addr().get() - self.region.base().addr().get()
+        self.start.addr() - self.region.base().addr().get()
     }
 
     /// The bytes, to read. Only for spans of regions that are not shared.
@@ -79,7 +84,7 @@ impl Span {
         // SAFETY: mapped, initialised memory (pages are zeroed; StableMemory promises it), ours alone: the range was given
         // to this span only, and the device does not write while the span is not in a slot (a span in a slot cannot be
         // borrowed: slots give out no references).
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        unsafe { core::slice::from_raw_parts(self.start, self.length) }
     }
 
     /// The bytes, to write. Only for spans of regions that are not shared.
@@ -87,7 +92,7 @@ impl Span {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         debug_assert!(!self.region.is_shared());
         // SAFETY: as for `bytes`; `&mut self` excludes other borrows through this span.
-        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }
 
     /// Copies out of memory that others may be writing.
