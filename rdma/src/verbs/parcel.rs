@@ -8,13 +8,11 @@
 //! Where one copy takes (start, length) and the next takes (length, owner), the processor has to wait until the first has
 //! reached the cache, about 5 ns, many times a message.
 
-use super::region::RawRegion;
-use super::span::Span;
+use super::span::{PLACES, Span};
 use crate::buffer::{Buffer, FrozenBuffer, SharedBuffer};
 use crate::memory::Memory;
 use core::fmt;
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
+use core::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use std::sync::Arc;
 
 /// Which kind of memory a parcel is. A whole word that may hold any value: an enum would have niches, and the compiler
@@ -39,6 +37,13 @@ pub(crate) struct RawParcel {
     owner: *const (),
     kind: Kind,
 }
+
+// The first three words are those of a span.
+const _: () = {
+    let [start, length, region] = PLACES;
+    assert!(start == offset_of!(RawParcel, start) && length == offset_of!(RawParcel, length));
+    assert!(region == offset_of!(RawParcel, owner) && size_of::<Span>() == offset_of!(RawParcel, kind));
+};
 
 impl RawParcel {
     /// Writes the words one by one. A copy of the whole would read them back from the stack by pairs, of which each was
@@ -82,8 +87,13 @@ unsafe impl Sync for Parcel {}
 impl Parcel {
     #[inline]
     fn of_span(span: Span, kind: Kind) -> Self {
-        let (region, start, length) = span.into_parts();
-        Parcel(RawParcel { start: start.as_ptr(), length, owner: into_owner(region), kind })
+        let mut raw = MaybeUninit::<RawParcel>::uninit();
+        // SAFETY: there is room for a span, whose words are the first three of a parcel; the fourth is written, too.
+        Parcel(unsafe {
+            raw.as_mut_ptr().cast::<Span>().write(span);
+            (&raw mut (*raw.as_mut_ptr()).kind).write(kind);
+            raw.assume_init()
+        })
     }
 
     #[inline]
@@ -99,8 +109,8 @@ impl Parcel {
     #[inline]
     pub(crate) fn from_frozen(buffer: FrozenBuffer) -> Self {
         let (start, length) = (buffer.span().start(), buffer.span().length());
-        let owner = into_owner(buffer.into_arc());
-        Parcel(RawParcel { start: start.as_ptr(), length, owner, kind: Kind::FROZEN })
+        let owner = Arc::into_raw(buffer.into_arc()).cast();
+        Parcel(RawParcel { start, length, owner, kind: Kind::FROZEN })
     }
 
     /// The words. Ownership goes with them.
@@ -124,10 +134,10 @@ impl Parcel {
     /// The kind is `Buffer` or `Shared`.
     #[inline]
     unsafe fn into_span(self) -> Span {
-        let RawParcel { owner, start, length, .. } = self.into_raw();
-        // SAFETY: of these two kinds, the words are those of a span that `of_span` took apart, with its count, which is
-        // given up here because `into_raw` consumed the parcel. The start was a NonNull.
-        unsafe { Span::from_parts(Arc::from_raw(owner.cast::<RawRegion>()), NonNull::new_unchecked(start), length) }
+        let raw = self.into_raw();
+        // SAFETY: of these two kinds, the first three words are those of a span that `of_span` wrote there; `into_raw`
+        // consumed the parcel, so the span is moved out once.
+        unsafe { (&raw const raw).cast::<Span>().read() }
     }
 
     #[inline]
@@ -184,10 +194,6 @@ impl Parcel {
             _ => unsafe { core::slice::from_raw_parts(self.0.start, self.0.length) },
         }
     }
-}
-
-fn into_owner<T>(arc: Arc<T>) -> *const () {
-    Arc::into_raw(arc).cast()
 }
 
 impl Drop for Parcel {
