@@ -20,7 +20,7 @@ impl Place {
     /// Of a floor in nanoseconds.
     pub(crate) fn of(floor: f64) -> Self {
         match floor {
-            ..30.0 => Place::Same,
+            ..22.0 => Place::Same,
             ..90.0 => Place::Near,
             ..260.0 => Place::Far,
             _ => Place::Slow,

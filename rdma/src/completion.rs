@@ -119,25 +119,83 @@ pub(crate) struct Report {
     pub(crate) memory: Parcel,
     pub(crate) token: u64,
     pub(crate) start: usize,
-    /// Of a success: how many bytes.
-    pub(crate) length: u32,
-    pub(crate) queue_pair: u32,
-    pub(crate) status: Status,
-    /// Of a success: the immediate data, if `immediate`. Of a failure: the provider's code.
-    pub(crate) extra: u32,
-    /// [`Report::RECEIVE`], [`Report::IMMEDIATE`].
-    pub(crate) flags: u64,
+    /// Of a success: how many bytes. And the queue pair's number.
+    pub(crate) length_and_queue_pair: Two,
+    /// The status. And of a success: the immediate data, if there is any; of a failure: the provider's code.
+    pub(crate) status_and_extra: Two,
+    /// The last word, and the only one that cannot hold any value: the compiler puts the tags of `Option` and `Result` here,
+    /// and copies the words before it as they were written.
+    pub(crate) sort: Sort,
 }
 
+/// Two numbers in one word, which is written and read as one: a word that was written by halves stalls who reads it whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Two(u64);
+
+impl Two {
+    #[inline]
+    pub(crate) const fn new(low: u32, high: u32) -> Self {
+        Two(low as u64 | (high as u64) << 32)
+    }
+
+    #[inline]
+    const fn low(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    const fn high(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// What a request was, and whether `extra` is immediate data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Sort {
+    Send,
+    SendImmediate,
+    Receive,
+    ReceiveImmediate,
+}
+
+impl Sort {
+    #[inline]
+    pub(crate) fn new(receive: bool, immediate: bool) -> Self {
+        match (receive, immediate) {
+            (false, false) => Sort::Send,
+            (false, true) => Sort::SendImmediate,
+            (true, false) => Sort::Receive,
+            (true, true) => Sort::ReceiveImmediate,
+        }
+    }
+}
+
+// No words but those above, whatever they are in.
+const _: () = assert!(size_of::<Result<Option<Completion>, Error>>() == 9 * 8);
+
 impl Report {
-    /// It was a receive.
-    pub(crate) const RECEIVE: u64 = 1;
-    /// `extra` is immediate data.
-    pub(crate) const IMMEDIATE: u64 = 2;
+    #[inline]
+    fn status(&self) -> Status {
+        Status::from_raw(self.status_and_extra.low())
+    }
+
+    #[inline]
+    fn queue_pair(&self) -> u32 {
+        self.length_and_queue_pair.high()
+    }
+
+    #[inline]
+    fn extra(&self) -> u32 {
+        self.status_and_extra.high()
+    }
 
     #[inline]
     fn direction(&self) -> Direction {
-        if self.flags & Report::RECEIVE != 0 { Direction::Receive } else { Direction::Send }
+        match self.sort {
+            Sort::Send | Sort::SendImmediate => Direction::Send,
+            Sort::Receive | Sort::ReceiveImmediate => Direction::Receive,
+        }
     }
 }
 
@@ -153,7 +211,7 @@ macro_rules! common {
             /// The number of the queue pair ([`QueuePair::number`](crate::QueuePair::number)).
             #[inline]
             pub fn queue_pair(&self) -> u32 {
-                self.0.queue_pair
+                self.0.queue_pair()
             }
 
             /// Whether it was a send or a receive.
@@ -193,7 +251,7 @@ impl Completion {
     /// How it ended.
     #[inline]
     pub fn status(&self) -> Status {
-        self.0.status
+        self.0.status()
     }
 
     /// The transfer, for a program that needs no more of a failure than its reason: for `?`.
@@ -223,7 +281,7 @@ impl Completion {
     /// returns `Box<dyn Error>` and the like, keeps it inside.
     #[inline]
     pub fn into_result(self) -> Result<Transfer, Failure> {
-        if self.0.status == Status::SUCCESS { Ok(Transfer(self.0)) } else { Err(Failure(self.0)) }
+        if self.0.status() == Status::SUCCESS { Ok(Transfer(self.0)) } else { Err(Failure(self.0)) }
     }
 }
 
@@ -239,7 +297,7 @@ impl Transfer {
     #[allow(clippy::len_without_is_empty)]
     #[inline]
     pub fn len(&self) -> usize {
-        self.0.length as usize
+        self.0.length_and_queue_pair.low() as usize
     }
 
     /// The bytes that were received or sent: those of the posted range, up to the message's length. Empty for a
@@ -251,7 +309,7 @@ impl Transfer {
 
     /// The immediate data, if the message carried any.
     pub fn immediate(&self) -> Option<u32> {
-        (self.0.flags & Report::IMMEDIATE != 0).then_some(self.0.extra)
+        matches!(self.0.sort, Sort::SendImmediate | Sort::ReceiveImmediate).then_some(self.0.extra())
     }
 }
 
@@ -265,18 +323,18 @@ pub struct Failure(Report);
 impl Failure {
     /// Why.
     pub fn status(&self) -> Status {
-        self.0.status
+        self.0.status()
     }
 
     /// The provider's own code for it.
     pub fn vendor_error(&self) -> u32 {
-        self.0.extra
+        self.0.extra()
     }
 }
 
 impl Failure {
     fn to_error(&self) -> Error {
-        let Report { token, queue_pair, status, extra, .. } = self.0;
+        let (token, queue_pair, status, extra) = (self.0.token, self.0.queue_pair(), self.0.status(), self.0.extra());
         let what = match self.0.direction() {
             Direction::Send => "send",
             Direction::Receive => "receive",

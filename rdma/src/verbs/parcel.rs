@@ -2,14 +2,17 @@
 //!
 //! An enum of the three kinds would say the same; but moving one through slots and completions costs several times as much
 //! as these four words do (the compiler copies it by parts of odd sizes, which processors forward badly).
+//!
+//! The same is why the words stand in this order, here, in a span and in a completion's report, and why none of them has a
+//! value that it cannot hold: the compiler copies two words at once, beginning with the first that it does not look into.
+//! Where one copy takes (start, length) and the next takes (length, owner), the processor has to wait until the first has
+//! reached the cache, about 5 ns, many times a message.
 
-use super::region::RawRegion;
-use super::span::Span;
+use super::span::{PLACES, Span};
 use crate::buffer::{Buffer, FrozenBuffer, SharedBuffer};
 use crate::memory::Memory;
 use core::fmt;
-use core::mem::ManuallyDrop;
-use core::ptr::NonNull;
+use core::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use std::sync::Arc;
 
 /// Which kind of memory a parcel is. A whole word that may hold any value: an enum would have niches, and the compiler
@@ -28,12 +31,19 @@ impl Kind {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawParcel {
-    /// `Arc<RawRegion>` (of a span) or `Arc<Buffer>` (of a frozen buffer), as a raw pointer with its count.
-    owner: NonNull<()>,
-    start: NonNull<u8>,
+    start: *mut u8,
     length: usize,
+    /// `Arc<RawRegion>` (of a span) or `Arc<Buffer>` (of a frozen buffer), as a raw pointer with its count.
+    owner: *const (),
     kind: Kind,
 }
+
+// The first three words are those of a span.
+const _: () = {
+    let [start, length, region] = PLACES;
+    assert!(start == offset_of!(RawParcel, start) && length == offset_of!(RawParcel, length));
+    assert!(region == offset_of!(RawParcel, owner) && size_of::<Span>() == offset_of!(RawParcel, kind));
+};
 
 impl RawParcel {
     /// Writes the words one by one. A copy of the whole would read them back from the stack by pairs, of which each was
@@ -61,7 +71,7 @@ unsafe impl Send for RawParcel {}
 impl RawParcel {
     /// Words that own nothing, told apart by a number. Must not be made a parcel.
     pub(crate) fn marked(number: usize) -> Self {
-        RawParcel { owner: NonNull::dangling(), start: NonNull::dangling(), length: number, kind: Kind::BUFFER }
+        RawParcel { start: core::ptr::dangling_mut(), length: number, owner: core::ptr::dangling(), kind: Kind::BUFFER }
     }
 }
 
@@ -77,8 +87,13 @@ unsafe impl Sync for Parcel {}
 impl Parcel {
     #[inline]
     fn of_span(span: Span, kind: Kind) -> Self {
-        let (region, start, length) = span.into_parts();
-        Parcel(RawParcel { owner: into_owner(region), start, length, kind })
+        let mut raw = MaybeUninit::<RawParcel>::uninit();
+        // SAFETY: there is room for a span, whose words are the first three of a parcel; the fourth is written, too.
+        Parcel(unsafe {
+            raw.as_mut_ptr().cast::<Span>().write(span);
+            (&raw mut (*raw.as_mut_ptr()).kind).write(kind);
+            raw.assume_init()
+        })
     }
 
     #[inline]
@@ -94,7 +109,8 @@ impl Parcel {
     #[inline]
     pub(crate) fn from_frozen(buffer: FrozenBuffer) -> Self {
         let (start, length) = (buffer.span().start(), buffer.span().length());
-        Parcel(RawParcel { owner: into_owner(buffer.into_arc()), start, length, kind: Kind::FROZEN })
+        let owner = Arc::into_raw(buffer.into_arc()).cast();
+        Parcel(RawParcel { start, length, owner, kind: Kind::FROZEN })
     }
 
     /// The words. Ownership goes with them.
@@ -118,10 +134,10 @@ impl Parcel {
     /// The kind is `Buffer` or `Shared`.
     #[inline]
     unsafe fn into_span(self) -> Span {
-        let RawParcel { owner, start, length, .. } = self.into_raw();
-        // SAFETY: of these two kinds, the words are those of a span that `of_span` took apart, with its count, which is
-        // given up here because `into_raw` consumed the parcel.
-        unsafe { Span::from_parts(Arc::from_raw(owner.as_ptr().cast_const().cast::<RawRegion>()), start, length) }
+        let raw = self.into_raw();
+        // SAFETY: of these two kinds, the first three words are those of a span that `of_span` wrote there; `into_raw`
+        // consumed the parcel, so the span is moved out once.
+        unsafe { (&raw const raw).cast::<Span>().read() }
     }
 
     #[inline]
@@ -146,7 +162,7 @@ impl Parcel {
     pub(crate) fn into_frozen(self) -> Option<FrozenBuffer> {
         match self.0.kind {
             Kind::FROZEN => {
-                let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
+                let owner = self.into_raw().owner.cast::<Buffer>();
                 // SAFETY: the owner of this kind came from an Arc<Buffer>, with its count, which is given up here.
                 Some(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
             }
@@ -159,7 +175,7 @@ impl Parcel {
             // SAFETY: the kind is Buffer.
             Kind::BUFFER => Memory::Buffer(Buffer::new(unsafe { self.into_span() })),
             Kind::FROZEN => {
-                let owner = self.into_raw().owner.as_ptr().cast_const().cast::<Buffer>();
+                let owner = self.into_raw().owner.cast::<Buffer>();
                 // SAFETY: as in `into_frozen`.
                 Memory::Frozen(FrozenBuffer::from_arc(unsafe { Arc::from_raw(owner) }))
             }
@@ -175,14 +191,9 @@ impl Parcel {
             Kind::SHARED => &[],
             // SAFETY: the parcel owns a buffer, or a share of a frozen one, of this range: readable, and not written while
             // `self` is borrowed (see `Span::bytes`).
-            _ => unsafe { core::slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) },
+            _ => unsafe { core::slice::from_raw_parts(self.0.start, self.0.length) },
         }
     }
-}
-
-fn into_owner<T>(arc: Arc<T>) -> NonNull<()> {
-    // SAFETY: the pointer of an Arc is not null.
-    unsafe { NonNull::new_unchecked(Arc::into_raw(arc).cast_mut().cast()) }
 }
 
 impl Drop for Parcel {

@@ -8,7 +8,7 @@ use super::context::RawContext;
 use super::latch::{Held, Latch};
 use super::parcel::Parcel;
 use super::slots::{Fault, GENERATION_BITS, INDEX_BITS, Lane, Slots};
-use crate::completion::{Completion, Direction, Report, Status};
+use crate::completion::{Completion, Direction, Report, Sort, Status, Two};
 use crate::error::{Error, ErrorKind, Result};
 use core::ffi::c_int;
 use core::fmt;
@@ -255,7 +255,6 @@ impl RawQueue {
         // Only a receive says how much it is; what a send's completion says there is undefined.
         let length = if receive { wc.byte_len } else { posted.length };
         let immediate = success && wc.wc_flags & sys::IBV_WC_WITH_IMM != 0;
-        let flags = if receive { Report::RECEIVE } else { 0 } | if immediate { Report::IMMEDIATE } else { 0 };
         let (memory, token, start) = (posted.memory, posted.token, posted.start);
         slot.release();
         Ok(Completion(Report {
@@ -263,11 +262,9 @@ impl RawQueue {
             memory: unsafe { Parcel::from_raw(memory) },
             token,
             start,
-            length,
-            queue_pair: slots.number,
-            status: Status::from_raw(wc.status.0),
-            extra: if success { u32::from_be(wc.imm_data) } else { wc.vendor_err },
-            flags,
+            length_and_queue_pair: Two::new(length, slots.number),
+            status_and_extra: Two::new(wc.status.0, if success { u32::from_be(wc.imm_data) } else { wc.vendor_err }),
+            sort: Sort::new(receive, immediate),
         }))
     }
 
@@ -341,11 +338,9 @@ fn earlier(lane: &Lane, id: u64, run: u16, queue_pair: u32) -> Option<Completion
             memory: unsafe { Parcel::from_raw(posted.memory) },
             token: posted.token,
             start: posted.start,
-            length: posted.length,
-            queue_pair,
-            status: Status::SUCCESS,
-            extra: 0,
-            flags: 0,
+            length_and_queue_pair: Two::new(posted.length, queue_pair),
+            status_and_extra: Two::new(Status::SUCCESS.raw(), 0),
+            sort: Sort::Send,
         }))
     })
 }
