@@ -1,5 +1,6 @@
 //! Unreliable connections as a network adapter has them. What is asked for is what Linux's `rdma_rxe` was seen to do; where
 //! its statuses are its own, any failure and the error state.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{self, Two, number, send_wr, two_on};
 use crate::support::{SHORT, fabrics};

@@ -1,4 +1,5 @@
 //! Switches: both sides of what reports disagree about.
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, Two, errno, two_on};
 use crate::support::{SHORT, fabrics, pattern};

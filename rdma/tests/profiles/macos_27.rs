@@ -1,4 +1,5 @@
 //! Apple's device as macOS 27.0 is reported to behave (Aileuxe/MCDMA; captured output of `ibv_devinfo`).
+#![allow(unsafe_code)]
 
 use crate::support::raw::{Host, Two, errno, two_on};
 use crate::support::{SHORT, fabrics, pattern};
