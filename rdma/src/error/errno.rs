@@ -14,6 +14,11 @@ impl Errno {
         Errno(number)
     }
 
+    /// The errno of this name (`"EINVAL"`), if it is one that a verbs library returns.
+    pub fn from_name(name: &str) -> Option<Self> {
+        number(name).map(Errno)
+    }
+
     /// The number, as this system counts.
     pub const fn raw(self) -> c_int {
         self.0
@@ -47,6 +52,13 @@ macro_rules! names {
                 _ => "errno",
             }
         }
+
+        fn number(name: &str) -> Option<c_int> {
+            match name {
+                $( stringify!($name) => Some(libc::$name), )*
+                _ => None,
+            }
+        }
     };
 }
 
@@ -77,6 +89,7 @@ mod tests {
     fn names_are_those_of_the_system() {
         assert_eq!(Errno::from_raw(libc::EINVAL).to_string(), "EINVAL (22)");
         assert_eq!(Errno::from_raw(libc::ETIMEDOUT).name(), "ETIMEDOUT");
+        assert_eq!((Errno::from_name("EBUSY").map(Errno::raw), Errno::from_name("busy")), (Some(libc::EBUSY), None));
         assert_eq!(Errno::from_raw(99_999).name(), "errno");
         assert!(!Errno::from_raw(libc::EINVAL).description().contains("os error"));
     }

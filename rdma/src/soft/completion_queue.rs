@@ -34,6 +34,8 @@ pub(crate) struct SoftCq {
     /// How many queue pairs use it, each of their two queues counted.
     pub(crate) users: AtomicU32,
     pub(crate) fill: Fill,
+    /// Whether there is a plan of faults.
+    pub(crate) faulty: bool,
     pub(crate) poll: Latch<Sources>,
 }
 
@@ -73,6 +75,15 @@ struct Source {
 pub(crate) enum Side {
     Send,
     Receive,
+}
+
+impl Side {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Side::Send => "send",
+            Side::Receive => "receive",
+        }
+    }
 }
 
 impl SoftCq {
@@ -158,6 +169,11 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
     if !cq.birth.is_here() {
         return -libc::EPERM;
     }
+    if cq.faulty
+        && let Err(errno) = cq.context.device.called("ibv_poll_cq")
+    {
+        return -errno;
+    }
     if count < 0 || (wc.is_null() && count != 0) {
         return -libc::EINVAL;
     }
@@ -199,6 +215,14 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         cq.fill.polled(taken as u64);
     }
     drop(sources);
+    if cq.faulty
+        && taken < wanted
+        && let Some(wr_id) = cq.context.device.stray(taken)
+    {
+        // SAFETY: wc has room for `count` completions, and `taken` is less.
+        unsafe { wc.add(taken).write(sys::ibv_wc { wr_id, ..Default::default() }) };
+        taken += 1;
+    }
     if let Some(qp) = failing {
         overrun::run_errand_now(&qp);
     }
@@ -236,7 +260,7 @@ impl Source {
             let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
             let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
             let room = overrun::admit(&qp.receive_cq, qp);
-            let ending = if room { outcome.status.0 as u16 } else { LOST };
+            let ending = if room && !outcome.lost { outcome.status.0 as u16 } else { LOST };
             let flags = if outcome.immediate.is_some() { Done::IMMEDIATE } else { 0 };
             let immediate = outcome.immediate.unwrap_or(0);
             let done = Done { status: ending, flags, length: outcome.length, immediate, ..flushed(room) };
@@ -314,6 +338,11 @@ impl Source {
                 // one who matches, and slot and record are its until we release their places.
                 let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
                 let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
+                if outcome.lost {
+                    self.next += 1;
+                    self.places += u64::from(record.places);
+                    continue;
+                }
                 let completion = sys::ibv_wc {
                     wr_id: record.wr_id,
                     status: outcome.status,

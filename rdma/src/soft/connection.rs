@@ -5,6 +5,7 @@
 //! or of the other family). A refused transition changes nothing.
 
 use super::completion_queue::Side;
+use super::faults::State;
 use super::post::flushed;
 use super::queue_pair::{Attention, Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
 use super::shared::exchange::{self, Prepared};
@@ -43,6 +44,7 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
         (_, state::IBV_QPS_ERR) if mask == Mask::STATE => part(&wiring, qp, state::IBV_QPS_ERR),
         (state::IBV_QPS_RESET, state::IBV_QPS_INIT) if mask == TO_INIT => to_init(qp, &mut attributes, wanted)?,
         (state::IBV_QPS_INIT, state::IBV_QPS_RTR) if mask == TO_RTR => {
+            half_made(qp, &mut attributes)?;
             prepared = to_rtr(qp, &mut attributes, wanted)?;
         }
         (state::IBV_QPS_RTR, state::IBV_QPS_RTS) if mask == TO_RTS => attributes.set.sq_psn = wanted.sq_psn,
@@ -58,6 +60,9 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     drop(receive);
     let mut send = qp.send.0.lock();
     (send.state, send.known_regions) = (next, attributes.known_regions);
+    if let Some(faults) = qp.device.wiring.faults() {
+        (send.used, send.dead) = (faults.now(), false);
+    }
     drop(send);
     match (&qp.presence, prepared) {
         (Some(presence), Some(prepared)) => exchange::enter(qp, presence, prepared),
@@ -99,6 +104,20 @@ fn to_init(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) 
     // What is registered from now on is unknown to the queue pair (ANE, ADU: −EFAULT at post).
     attributes.known_regions = if qp.device.profile.register_first { qp.device.regions.serial() } else { u64::MAX };
     Ok(())
+}
+
+/// A transition that failed half-way is not to be tried again ("TX already started": SQCU).
+fn half_made(qp: &SoftQp, attributes: &mut Attributes) -> Result<(), c_int> {
+    if attributes.half_made {
+        return Err(libc::EINVAL);
+    }
+    match qp.device.wiring.faults().and_then(State::half) {
+        None => Ok(()),
+        Some(errno) => {
+            attributes.half_made = true;
+            Err(errno)
+        }
+    }
 }
 
 fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -> Result<Option<Prepared>, c_int> {

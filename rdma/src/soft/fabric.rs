@@ -2,6 +2,7 @@
 
 use super::address;
 use super::device::SoftDevice;
+use super::faults::{State, Trace};
 use super::fork::Birth;
 use super::profile::Profile;
 use super::shared::membership::Membership;
@@ -10,6 +11,7 @@ use super::wiring::Wiring;
 use crate::{Error, ErrorKind, Gid, Result};
 use core::fmt;
 use core::sync::atomic::{AtomicU16, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
 
 /// A Thunderbolt fabric in this process: hosts, devices, cables.
@@ -58,10 +60,13 @@ impl Fabric {
     }
 
     /// A fabric of this shape, whose devices follow these rules.
+    ///
+    /// What a plan of [`Faults`](super::Faults) names and the topology does not have never happens.
     pub fn new(topology: Topology, profile: Profile) -> Self {
         static FABRICS: AtomicU16 = AtomicU16::new(0);
         let number = FABRICS.fetch_add(1, Ordering::Relaxed);
-        Fabric::assemble(number, Wiring::new(topology), profile)
+        let wiring = Wiring::new(topology, &profile.faults);
+        Fabric::assemble(number, wiring, profile)
     }
 
     /// Joins the fabric of this name as a host of it, together with other processes of this user on this machine. The
@@ -101,8 +106,10 @@ impl Fabric {
         if host >= topology.hosts().len() {
             return Err(no_host(host, topology.hosts().len()));
         }
+        profile.faults.check(&topology)?;
         let membership = Membership::join(name, number, &topology, &profile)?;
-        Fabric::assemble(number, Wiring::shared(topology, membership), profile).host(host)
+        let wiring = Wiring::shared(topology, membership, &profile.faults);
+        Fabric::assemble(number, wiring, profile).host(host)
     }
 
     fn assemble(number: u16, wiring: Wiring, profile: Profile) -> Self {
@@ -119,6 +126,7 @@ impl Fabric {
                 names.iter().enumerate().map(device).collect()
             })
             .collect();
+        wiring.set_devices(&hosts);
         for &(one, other) in wiring.topology.cables() {
             let (here, there) = (&hosts[one.host][one.device], &hosts[other.host][other.device]);
             here.set_far(there);
@@ -163,7 +171,9 @@ impl Fabric {
         self.0.wiring.set_host(host, on)
     }
 
-    /// Plugs a cable in or pulls it out. With the cable out, the ports at both its ends are DOWN.
+    /// Plugs a cable in or pulls it out. With the cable out, the ports at both its ends are DOWN, and what is sent over
+    /// connections that exist waits, without a completion or an event, until it is plugged in again (inferred: on Macs the
+    /// provider's code crashes, ml-explore/mlx issue 4192).
     ///
     /// # Errors
     ///
@@ -174,6 +184,19 @@ impl Fabric {
 }
 
 impl Fabric {
+    /// What the [`Faults`] of the fabric have done so far in this process.
+    pub fn trace(&self) -> Trace {
+        self.0.wiring.faults().map_or_else(Trace::default, State::trace)
+    }
+
+    /// Moves the fabric's clock on, as if so much time had passed without traffic: for [`Faults`] that come with time.
+    /// Nothing else is counted by this clock.
+    pub fn pass_time(&self, time: Duration) {
+        if let Some(faults) = self.0.wiring.faults() {
+            faults.pass(time);
+        }
+    }
+
     fn device(&self, end: End) -> Result<&Arc<SoftDevice>> {
         self.0.hosts.get(end.host).and_then(|devices| devices.get(end.device)).ok_or_else(|| {
             Error::new(ErrorKind::UnknownDevice, format!("there is no device {} on host {}", end.device, end.host))

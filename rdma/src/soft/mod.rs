@@ -21,6 +21,7 @@ mod context;
 mod device;
 pub(crate) mod environment;
 mod fabric;
+mod faults;
 mod fence;
 mod fork;
 mod hosts;
@@ -40,11 +41,13 @@ mod rules;
 mod shared;
 mod small;
 mod text;
+mod text_file;
 mod topology;
 mod topology_text;
 mod wiring;
 
 pub use fabric::{Fabric, Host};
+pub use faults::{Faults, Trace};
 pub use profile::{Profile, ReturnStyle};
 pub use topology::{End, Topology};
 

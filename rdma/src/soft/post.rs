@@ -6,7 +6,7 @@ use super::queue_pair::{
     SoftQp,
 };
 use super::ring::Ring;
-use super::{matching, overrun};
+use super::{matching, overrun, rules};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -59,7 +59,19 @@ pub(crate) unsafe extern "C" fn post_send(
     if qp.attention.0.has(Attention::ERRAND) {
         overrun::run_errand(qp);
     }
+    if qp.limits.special
+        && let Err(errno) = qp.device.called("ibv_post_send")
+    {
+        if qp.device.profile.sets_bad_wr && !bad_wr.is_null() {
+            // SAFETY: bad_wr may be written, promised by the caller.
+            unsafe { *bad_wr = wr };
+        }
+        return in_style(qp.device.profile.post_errors, errno);
+    }
     let mut send = qp.send.0.lock();
+    if qp.limits.special {
+        rules::use_again(qp, &mut send);
+    }
     let mut result = 0;
     // SAFETY: wr is null or starts a chain of valid requests, promised by the caller.
     while let Some(request) = unsafe { wr.as_ref() } {
@@ -149,6 +161,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         signaled: qp.signal_all || flags & sys::IBV_SEND_SIGNALED != 0,
         lost: false,
         owned: inline,
+        doubled: false,
         immediate,
         message: None,
     };
@@ -188,6 +201,15 @@ pub(crate) unsafe extern "C" fn post_recv(
     }
     if qp.attention.0.has(Attention::ERRAND) {
         overrun::run_errand(qp);
+    }
+    if qp.limits.special
+        && let Err(errno) = qp.device.called("ibv_post_recv")
+    {
+        if qp.device.profile.sets_bad_wr && !bad_wr.is_null() {
+            // SAFETY: bad_wr may be written, promised by the caller.
+            unsafe { *bad_wr = wr };
+        }
+        return in_style(qp.device.profile.post_errors, errno);
     }
     let mut receive = qp.receive.0.lock();
     let mut result = 0;

@@ -17,6 +17,7 @@
 
 use super::completion_queue::SoftCq;
 use super::device::SoftDevice;
+use super::faults::Fate;
 use super::fork::Birth;
 use super::object::QpObject;
 use super::profile::{FRAME, Matching, OverPosting, Profile};
@@ -31,6 +32,7 @@ use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex};
 
@@ -95,6 +97,8 @@ impl Attention {
     pub(crate) const FAILING: u8 = 4;
     /// The peer has left, and may come back: the queue pair is to enter a new connection (exchange.rs).
     pub(crate) const DESERTED: u8 = 8;
+    /// The cable is out, or a host at one of its ends is off.
+    pub(crate) const DARK: u8 = 16;
     /// Both are for the owner's next call to see to.
     pub(crate) const ERRAND: u8 = Self::FAILING | Self::DESERTED;
 
@@ -143,7 +147,7 @@ impl Limits {
             max_message: u32::try_from(profile.max_message).unwrap_or(u32::MAX),
             frames: profile.depth_unit == DepthUnit::Frames,
             matching: profile.matching,
-            special: profile.matching != Matching::Frames || profile.loses_empty,
+            special: profile.matching != Matching::Frames || profile.loses_empty || !profile.faults.is_empty(),
             loses_empty: profile.loses_empty,
             loses_excess: profile.over_posting == OverPosting::Lost,
             takes_immediate: profile.takes_immediate,
@@ -177,6 +181,8 @@ pub(crate) struct Attributes {
     pub(crate) init: sys::ibv_qp_init_attr,
     /// Registrations up to this one are known to the queue pair; the later ones came after it left RESET.
     pub(crate) known_regions: u64,
+    /// A transition to RTR failed half-way.
+    pub(crate) half_made: bool,
 }
 
 // SAFETY: the raw pointers in the init attributes are answers for ibv_query_qp, never followed.
@@ -200,6 +206,12 @@ pub(crate) struct SendQueue {
     pub(crate) next_slot: u64,
     /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
     pub(crate) delivered: u32,
+    /// What the plan of faults has for that send, once it was asked.
+    pub(crate) fate: Option<Fate>,
+    /// By the fabric's clock, where there is a plan: when it was last used.
+    pub(crate) used: Duration,
+    /// It has been idle for too long.
+    pub(crate) dead: bool,
     /// In a shared fabric: how many have been written to the peer's area, lost or flushed.
     pub(crate) written: u64,
     pub(crate) outbound: Option<Box<Outbound>>,
@@ -239,6 +251,8 @@ pub(crate) struct SendRecord {
     pub(crate) lost: bool,
     /// The payload is in an [`InlineCell`], no region's.
     pub(crate) owned: bool,
+    /// In a shared fabric: the plan of faults has it delivered twice.
+    pub(crate) doubled: bool,
     pub(crate) immediate: Option<u32>,
     /// In a shared fabric: its number among the messages of the connection, if it is one.
     pub(crate) message: Option<u64>,

@@ -18,6 +18,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,6 +38,8 @@ pub(super) unsafe extern "C" fn create_cq(
         if capacity < 1 || capacity as u32 > context.device.profile.max_cqe || vector != 0 {
             return Err(libc::EINVAL);
         }
+        context.device.called("ibv_create_cq")?;
+        let faulty = context.device.wiring.faults().is_some();
         let ticket = context.device.completion_queues.take().ok_or(libc::ENOMEM)?;
         let abi = sys::ibv_cq { context: context.pointer(), channel, cq_context, handle: 0, cqe: capacity };
         Ok(registry::publish(Arc::new(SoftCq {
@@ -46,13 +49,15 @@ pub(super) unsafe extern "C" fn create_cq(
             context,
             users: AtomicU32::new(0),
             fill: Fill::default(),
+            faulty,
             poll: Latch::new(Sources::default()),
         })))
     }))
 }
 
 pub(super) unsafe extern "C" fn destroy_cq(cq: *mut sys::ibv_cq) -> c_int {
-    number(retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users).map(|cq| {
+    let called = registry::borrow::<SoftCq>(cq).and_then(|cq| cq.context.device.called("ibv_destroy_cq"));
+    number(called.and_then(|()| retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users)).map(|cq| {
         cq.context.device.completion_queues.give_back(&cq.ticket);
     }))
 }
@@ -69,6 +74,7 @@ pub(super) unsafe extern "C" fn create_qp(pd: *mut sys::ibv_pd, init: *mut sys::
 fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys::ibv_qp, c_int> {
     let domain = domain(pd)?;
     let device = domain.context.device.clone();
+    device.called("ibv_create_qp")?;
     let queue = |cq| {
         let cq = registry::borrow::<SoftCq>(cq)?;
         // One open of the device: its objects do not mix with those of another.
@@ -91,7 +97,8 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
     let presence = match device.wiring.membership() {
         Some(membership) => {
             let far = device.wiring.topology.far_end(device.end);
-            Some(Presence::take(membership, device.end, far, send_depth, receive_depth)?)
+            let cable = device.wiring.topology.cable_of(device.end);
+            Some(Presence::take(membership, device.end, far, cable, send_depth, receive_depth)?)
         }
         None => None,
     };
@@ -133,6 +140,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             set: sys::ibv_qp_attr::default(),
             init: sys::ibv_qp_init_attr { cap: granted, ..*init },
             known_regions: u64::MAX,
+            half_made: false,
         }),
         sends: Ring::new(send_depth, Default::default),
         inline: (granted.max_inline_data != 0).then(|| Ring::new(send_depth, || [0; INLINE])),
@@ -150,6 +158,9 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             matched: 0,
             next_slot: 0,
             delivered: 0,
+            fate: None,
+            used: Duration::ZERO,
+            dead: false,
             written: 0,
             outbound: None,
             peer_number: 0,
@@ -193,6 +204,7 @@ pub(super) unsafe extern "C" fn modify_qp(
     let wanted = unsafe { attributes.as_ref() };
     number(registry::borrow::<SoftQp>(qp).and_then(|qp| {
         here(qp.birth)?;
+        qp.device.called("ibv_modify_qp")?;
         connection::modify(&qp, wanted.ok_or(libc::EINVAL)?, mask)
     }))
 }
@@ -208,6 +220,7 @@ pub(super) unsafe extern "C" fn query_qp(
         if attributes.is_null() || init.is_null() {
             return Err(libc::EINVAL);
         }
+        qp.device.called("ibv_query_qp")?;
         overrun::run_errand_now(&qp);
         let known = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = known.state;
@@ -224,6 +237,7 @@ pub(super) unsafe extern "C" fn query_qp(
 pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
     number(registry::borrow::<SoftQp>(qp).and_then(|borrowed| {
         here(borrowed.birth)?;
+        borrowed.device.called("ibv_destroy_qp")?;
         drop(borrowed);
         let qp = registry::retire::<SoftQp>(qp)?;
         {

@@ -46,6 +46,9 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         // the poller does not read it before `completed` passes it.
         let record = unsafe { &mut *qp.sends.at(send.written) };
         if record.status == status::IBV_WC_SUCCESS.0 {
+            if presence.is_dark() {
+                return;
+            }
             if send.outbound.is_none() {
                 match presence.find(send.peer_number, send.left) {
                     Target::Open(outbound) => send.outbound = Some(outbound),
@@ -53,19 +56,24 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
                     Target::Later => return,
                 }
             }
-            if let Some(outbound) = &mut send.outbound
+            if qp.limits.special {
+                if send.outbound.is_some() && matching::is_there(qp, record) && !rules::write(qp, send, record) {
+                    return;
+                }
+            } else if let Some(outbound) = &mut send.outbound
                 && matching::is_there(qp, record)
-                && rules::is_sent(qp, record, || outbound.has_receive())
             {
                 // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
                 // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
-                // Inline data lies in the queue pair's own cell.
                 let written = unsafe { outbound.write(record.address as *const u8, record.length, record.immediate) };
                 if written.is_none() {
                     return;
                 }
                 record.message = written;
             }
+        }
+        if qp.limits.special {
+            send.fate = None;
         }
         send.written += 1;
     }
@@ -78,6 +86,7 @@ fn complete(qp: &SoftQp, send: &mut SendQueue) {
         let record = unsafe { &mut *qp.sends.at(send.matched) };
         if let (Some(_), Some(outbound)) = (record.message, &mut send.outbound) {
             let receives = if qp.limits.matching == Matching::Packets { record.places } else { 1 };
+            let receives = if record.doubled { 2 * receives } else { receives };
             if !outbound.covered(receives) {
                 return;
             }
@@ -132,6 +141,8 @@ pub(crate) struct Outcome {
     pub(crate) status: status,
     pub(crate) length: u32,
     pub(crate) immediate: Option<u32>,
+    /// There is to be no completion.
+    pub(crate) lost: bool,
 }
 
 /// Takes the message for a receive that was posted, if it is there.
@@ -163,7 +174,7 @@ pub(crate) fn receive(
             return Some(garbled(qp));
         }
     }
-    Some(Outcome { status: verdict, length: message.length, immediate: None })
+    Some(Outcome { status: verdict, length: message.length, immediate: None, lost: false })
 }
 
 /// As `receive`, where the profile's rules are others.
@@ -185,14 +196,14 @@ fn receive_by_rules(
         }
     }
     inbound.leave(message, rest);
-    Outcome { status: ending.status, length: ending.length, immediate: ending.immediate }
+    Outcome { status: ending.status, length: ending.length, immediate: ending.immediate, lost: ending.lost }
 }
 
 /// The peer's process writes what no sender writes.
 #[cold]
 fn garbled(qp: &SoftQp) -> Outcome {
     qp.attention.0.set(Attention::FAILING);
-    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None }
+    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None, lost: false }
 }
 
 /// A connection that is ready to be announced.

@@ -17,6 +17,7 @@ pub(crate) struct Presence {
     membership: Arc<Membership>,
     end: End,
     far: Option<End>,
+    cable: Option<usize>,
     slot: usize,
     number: u32,
     receive_depth: u32,
@@ -37,6 +38,7 @@ impl Presence {
         membership: &Arc<Membership>,
         end: End,
         far: Option<End>,
+        cable: Option<usize>,
         send_depth: u32,
         receive_depth: u32,
     ) -> Result<Self, c_int> {
@@ -51,6 +53,7 @@ impl Presence {
             membership: membership.clone(),
             end,
             far,
+            cable,
             slot,
             number,
             receive_depth,
@@ -67,6 +70,15 @@ impl Presence {
 
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether the cable is out, or a host at one of its ends is off.
+    #[inline]
+    pub(crate) fn is_dark(&self) -> bool {
+        let (Some(cable), Some(far)) = (self.cable, self.far) else { return true };
+        let membership = &self.membership;
+        let flags = [membership.cable_out(cable), membership.host_off(self.end.host), membership.host_off(far.host)];
+        flags.iter().any(|flag| flag.load(Ordering::Relaxed) != 0)
     }
 
     fn area(&self) -> MutexGuard<'_, Option<usize>> {

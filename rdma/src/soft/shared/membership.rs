@@ -56,6 +56,8 @@ pub(crate) struct Membership {
     layout: Layout,
     member: Member,
     birth: Birth,
+    /// Whether what the dead had stays taken.
+    leak: bool,
     /// The areas that this process has used.
     areas: Mutex<HashMap<u64, Used>>,
 }
@@ -105,7 +107,9 @@ impl Membership {
             Ok(())
         };
         let layout = Layout::new(topology, profile);
-        let membership = Arc::new(Membership::enter(name, path.clone(), layout, &text, digest, build)?);
+        let mut membership = Membership::enter(name, path.clone(), layout, &text, digest, build)?;
+        membership.leak = profile.faults.leak();
+        let membership = Arc::new(membership);
         known.insert(path, Arc::downgrade(&membership));
         leave_at_exit();
         Ok(membership)
@@ -154,6 +158,7 @@ impl Membership {
                 layout,
                 member,
                 birth: Birth::now(),
+                leak: false,
                 areas: Mutex::default(),
             });
         }
@@ -195,6 +200,10 @@ impl Membership {
     /// Whether this process joined, or a parent of it.
     pub(crate) fn is_here(&self) -> bool {
         self.birth.is_here()
+    }
+
+    pub(crate) fn leaks(&self) -> bool {
+        self.leak
     }
 
     pub(crate) fn member(&self) -> Member {

@@ -14,6 +14,9 @@ pub(crate) fn take(words: &[AtomicU32], membership: &Membership) -> Option<usize
     if let Some(index) = words.iter().position(|word| claim(0, word)) {
         return Some(index);
     }
+    if membership.leaks() {
+        return None;
+    }
     // All are taken: perhaps by members that are no more.
     words.iter().position(|word| {
         let holder = word.load(Ordering::Acquire);
