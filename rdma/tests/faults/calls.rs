@@ -12,8 +12,12 @@ use std::ptr::null_mut;
 fn every_call_can_fail() {
     // What a call does when it is asked for the second time, as an errno.
     type Call = fn(&mut Host) -> i32;
-    fn null<T>(pointer: *mut T) -> i32 {
-        if pointer.is_null() { errno() } else { 0 }
+    /// What a call that makes something does; it is destroyed again.
+    fn made<T>(pointer: *mut T, destroy: impl Fn(*mut T) -> i32) -> i32 {
+        if pointer.is_null() {
+            return errno();
+        }
+        destroy(pointer)
     }
     /// What a call that destroys does, and does it again if it failed.
     fn again(destroy: impl Fn() -> i32) -> i32 {
@@ -43,8 +47,10 @@ fn every_call_can_fail() {
                 }
             }
         }),
-        // SAFETY: an open context.
-        ("ibv_alloc_pd", |host| null(unsafe { (host.verbs.alloc_pd)(host.context) })),
+        ("ibv_alloc_pd", |host| {
+            // SAFETY: an open context, and a domain that was just made.
+            made(unsafe { (host.verbs.alloc_pd)(host.context) }, |pd| unsafe { (host.verbs.dealloc_pd)(pd) })
+        }),
         ("ibv_dealloc_pd", |host| {
             // SAFETY: an open context.
             let pd = unsafe { (host.verbs.alloc_pd)(host.context) };
@@ -54,7 +60,9 @@ fn every_call_can_fail() {
         ("ibv_reg_mr", |host| {
             let base = raw::aligned(16_384);
             // SAFETY: a live domain and an allocation of that length.
-            null(unsafe { (host.verbs.reg_mr)(host.pd, base.cast(), 16_384, 1) })
+            let mr = unsafe { (host.verbs.reg_mr)(host.pd, base.cast(), 16_384, 1) };
+            // SAFETY: a registration that was just made.
+            made(mr, |mr| unsafe { (host.verbs.dereg_mr)(mr) })
         }),
         ("ibv_dereg_mr", |host| {
             let base = raw::aligned(16_384);
@@ -65,12 +73,16 @@ fn every_call_can_fail() {
         }),
         ("ibv_create_cq", |host| {
             // SAFETY: an open context.
-            null(unsafe { (host.verbs.create_cq)(host.context, 1, null_mut(), null_mut(), 0) })
+            let cq = unsafe { (host.verbs.create_cq)(host.context, 1, null_mut(), null_mut(), 0) };
+            // SAFETY: a queue that was just made.
+            made(cq, |cq| unsafe { (host.verbs.destroy_cq)(cq) })
         }),
         ("ibv_create_qp", |host| {
             let mut init = host.init_attr(1);
             // SAFETY: live objects.
-            null(unsafe { (host.verbs.create_qp)(host.pd, &mut init) })
+            let qp = unsafe { (host.verbs.create_qp)(host.pd, &mut init) };
+            // SAFETY: a queue pair that was just made.
+            made(qp, |qp| unsafe { (host.verbs.destroy_qp)(qp) })
         }),
         ("ibv_modify_qp", |host| {
             let qp = host.queue_pair(1);
