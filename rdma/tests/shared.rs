@@ -4,6 +4,7 @@ mod shared {
     mod autonomy;
     mod death;
     mod end;
+    mod faults;
     mod hostile;
     mod joining;
     mod limits;
