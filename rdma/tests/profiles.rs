@@ -8,4 +8,5 @@ mod profiles {
     mod classic;
     mod custom;
     mod macos_27;
+    mod portability;
 }

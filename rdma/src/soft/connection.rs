@@ -6,6 +6,7 @@
 
 use super::completion_queue::Side;
 use super::faults::State;
+use super::portability::{Caller, Habit};
 use super::post::flushed;
 use super::queue_pair::{Attention, Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
 use super::shared::exchange::{self, Prepared};
@@ -57,9 +58,11 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     unsafe { (*qp.abi.get()).prefix.state = next };
     let mut receive = qp.receive.0.lock();
     (receive.state, receive.known_regions) = (next, attributes.known_regions);
+    receive.early_regions = attributes.early_regions;
     drop(receive);
     let mut send = qp.send.0.lock();
     (send.state, send.known_regions) = (next, attributes.known_regions);
+    send.early_regions = attributes.early_regions;
     if let Some(faults) = qp.device.wiring.faults() {
         (send.used, send.dead) = (faults.now(), false);
     }
@@ -101,8 +104,9 @@ fn to_init(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) 
     attributes.set.pkey_index = 0;
     attributes.set.port_num = 1;
     attributes.set.qp_access_flags = wanted.qp_access_flags;
+    attributes.early_regions = qp.device.regions.serial();
     // What is registered from now on is unknown to the queue pair (ANE, ADU: −EFAULT at post).
-    attributes.known_regions = if qp.device.profile.register_first { qp.device.regions.serial() } else { u64::MAX };
+    attributes.known_regions = if qp.device.profile.register_first { attributes.early_regions } else { u64::MAX };
     Ok(())
 }
 
@@ -143,6 +147,11 @@ fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -
     let known = qp.device.far().is_some_and(|far| far.gids().contains(&remote));
     if !known || family(local) != family(remote) {
         return Err(libc::ETIMEDOUT);
+    }
+    if path.grh.sgid_index == 0
+        && let Some(lint) = qp.device.wiring.lint()
+    {
+        lint.note(Habit::FirstGid, Caller { end: qp.device.end, call: "ibv_modify_qp", wr_id: None });
     }
     let prepared = match &qp.presence {
         Some(presence) => Some(exchange::prepare(qp, presence, wanted.dest_qp_num)?),

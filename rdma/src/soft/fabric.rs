@@ -4,6 +4,7 @@ use super::address;
 use super::device::SoftDevice;
 use super::faults::{State, Trace};
 use super::fork::Birth;
+use super::portability::{Finding, Lint};
 use super::profile::Profile;
 use super::shared::membership::Membership;
 use super::topology::{End, Topology};
@@ -65,7 +66,7 @@ impl Fabric {
     pub fn new(topology: Topology, profile: Profile) -> Self {
         static FABRICS: AtomicU16 = AtomicU16::new(0);
         let number = FABRICS.fetch_add(1, Ordering::Relaxed);
-        let wiring = Wiring::new(topology, &profile.faults);
+        let wiring = Wiring::new(topology, &profile);
         Fabric::assemble(number, wiring, profile)
     }
 
@@ -108,7 +109,7 @@ impl Fabric {
         }
         profile.faults.check(&topology)?;
         let membership = Membership::join(name, number, &topology, &profile)?;
-        let wiring = Wiring::shared(topology, membership, &profile.faults);
+        let wiring = Wiring::shared(topology, membership, &profile);
         Fabric::assemble(number, wiring, profile).host(host)
     }
 
@@ -184,12 +185,28 @@ impl Fabric {
 }
 
 impl Fabric {
-    /// What the [`Faults`] of the fabric have done so far in this process.
+    /// What the [`Faults`](super::Faults) of the fabric have done so far in this process.
     pub fn trace(&self) -> Trace {
         self.0.wiring.faults().map_or_else(Trace::default, State::trace)
     }
 
-    /// Moves the fabric's clock on, as if so much time had passed without traffic: for [`Faults`] that come with time.
+    /// What programs of this process did that works here and not under every profile, if the profile
+    /// [looks for it](Profile::with_lint).
+    ///
+    /// ```
+    /// use rdma::soft::{Fabric, Profile, Topology};
+    ///
+    /// let fabric = Fabric::new(Topology::mesh(2)?, Profile::classic().with_lint());
+    /// // … run the program …
+    /// assert!(fabric.findings().is_empty());
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        self.0.wiring.lint().map_or_else(Vec::new, Lint::findings)
+    }
+
+    /// Moves the fabric's clock on, as if so much time had passed without traffic: for [`Faults`](super::Faults) that
+    /// come with time.
     /// Nothing else is counted by this clock.
     pub fn pass_time(&self, time: Duration) {
         if let Some(faults) = self.0.wiring.faults() {

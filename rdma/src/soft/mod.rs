@@ -28,6 +28,7 @@ mod hosts;
 mod matching;
 mod object;
 mod overrun;
+mod portability;
 mod post;
 mod profile;
 mod profile_text;
@@ -48,6 +49,7 @@ mod wiring;
 
 pub use fabric::{Fabric, Host};
 pub use faults::{Faults, Trace};
+pub use portability::{Finding, Habit};
 pub use profile::{Profile, ReturnStyle};
 pub use topology::{End, Topology};
 

@@ -146,6 +146,9 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
             overrun::watch(&qp.send_cq);
         }
     }
+    if qp.limits.special {
+        rules::seen_send(qp, send, request, &sge);
+    }
     let address = match &qp.inline {
         // SAFETY: inline data can be read during this call, promised by the caller.
         Some(cells) if inline => unsafe { keep(cells, send.posted, &sge) },
@@ -273,6 +276,9 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
         if receive.posted - receive.returned >= qp.receive_cq.fill.share() {
             overrun::watch(&qp.receive_cq);
         }
+    }
+    if qp.limits.special {
+        rules::seen_receive(qp, receive, request, &sge);
     }
     let record = ReceiveRecord { wr_id: request.wr_id, address: sge.addr, key: sge.lkey, places };
     let counter = receive.posted;

@@ -20,7 +20,7 @@ use super::device::SoftDevice;
 use super::faults::Fate;
 use super::fork::Birth;
 use super::object::QpObject;
-use super::profile::{FRAME, Matching, OverPosting, Profile};
+use super::profile::{FRAME, Lint, Matching, OverPosting, Profile};
 use super::protection_domain::SoftPd;
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
@@ -147,7 +147,10 @@ impl Limits {
             max_message: u32::try_from(profile.max_message).unwrap_or(u32::MAX),
             frames: profile.depth_unit == DepthUnit::Frames,
             matching: profile.matching,
-            special: profile.matching != Matching::Frames || profile.loses_empty || !profile.faults.is_empty(),
+            special: profile.matching != Matching::Frames
+                || profile.loses_empty
+                || !profile.faults.is_empty()
+                || profile.lint != Lint::Off,
             loses_empty: profile.loses_empty,
             loses_excess: profile.over_posting == OverPosting::Lost,
             takes_immediate: profile.takes_immediate,
@@ -181,6 +184,8 @@ pub(crate) struct Attributes {
     pub(crate) init: sys::ibv_qp_init_attr,
     /// Registrations up to this one are known to the queue pair; the later ones came after it left RESET.
     pub(crate) known_regions: u64,
+    /// The last registration before the queue pair left RESET.
+    pub(crate) early_regions: u64,
     /// A transition to RTR failed half-way.
     pub(crate) half_made: bool,
 }
@@ -193,6 +198,8 @@ pub(crate) struct SendQueue {
     pub(crate) state: sys::ibv_qp_state,
     pub(crate) peer: Option<Arc<SoftQp>>,
     pub(crate) known_regions: u64,
+    /// The last registration before the queue pair left RESET.
+    pub(crate) early_regions: u64,
     /// Granted depth, in the profile's unit.
     pub(crate) depth: u32,
     pub(crate) posted: u64,
@@ -225,6 +232,7 @@ pub(crate) struct ReceiveQueue {
     pub(crate) state: sys::ibv_qp_state,
     pub(crate) peer: Option<Arc<SoftQp>>,
     pub(crate) known_regions: u64,
+    pub(crate) early_regions: u64,
     pub(crate) depth: u32,
     pub(crate) posted: u64,
     pub(crate) posted_places: u64,

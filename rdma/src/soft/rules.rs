@@ -4,10 +4,12 @@
 use super::completion_queue::Side;
 use super::faults::Fate;
 use super::matching::{self, Ending};
-use super::profile::{FRAME, Matching};
-use super::queue_pair::{Attention, Limits, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::portability::{Caller, Habit};
+use super::profile::{FRAME, Matching, Profile};
+use super::queue_pair::{Attention, Limits, Posted, ReceiveQueue, SendQueue, SendRecord, Slot, SoftQp};
 use core::sync::atomic::Ordering;
-use rdma_sys::ibv_wc_status as status;
+use rdma_sys as sys;
+use sys::ibv_wc_status as status;
 
 /// What becomes of a receive, and of the message that has met it.
 pub(crate) struct Meeting {
@@ -65,6 +67,11 @@ pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted:
             };
             if verdict != status::IBV_WC_SUCCESS {
                 receiver.attention.0.set(Attention::FAILING);
+            } else if Limits::frames_of(posted.length) != frames
+                && let Some(lint) = receiver.device.wiring.lint()
+            {
+                let caller = Caller { end: receiver.device.end, call: "ibv_post_recv", wr_id: None };
+                lint.note(Habit::LooseReceive, caller);
             }
             whole(verdict)
         }
@@ -131,6 +138,7 @@ pub(crate) fn step(qp: &SoftQp, peer: &SoftQp, send: &mut SendQueue, record: &mu
                 return true;
             }
             if matching::wait(qp, peer, slot, lap) {
+                seen_waiting(qp, record);
                 return false;
             }
             continue;
@@ -168,8 +176,11 @@ pub(crate) fn write(qp: &SoftQp, send: &mut SendQueue, record: &mut SendRecord) 
         Departure::Never => return true,
     };
     let Some(outbound) = &mut send.outbound else { return true };
-    if qp.limits.matching == Matching::Messages && !outbound.has_receive() {
-        return true;
+    if !outbound.has_receive() {
+        if qp.limits.matching == Matching::Messages {
+            return true;
+        }
+        seen_waiting(qp, record);
     }
     loop {
         // SAFETY: the caller found the payload to be there, and holds the send latch.
@@ -184,6 +195,54 @@ pub(crate) fn write(qp: &SoftQp, send: &mut SendQueue, record: &mut SendRecord) 
         fate.again = false;
         record.doubled = true;
         send.fate = Some(fate);
+    }
+}
+
+/// Looks at a queue pair that was made.
+pub(crate) fn seen_queue_pair(qp: &SoftQp) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    if qp.device.all().len() > Profile::thunderbolt_27().queue_pairs as usize {
+        lint.note(Habit::ManyQueuePairs, Caller { end: qp.device.end, call: "ibv_create_qp", wr_id: None });
+    }
+}
+
+/// Looks at a send that was posted.
+#[cold]
+pub(crate) fn seen_send(qp: &SoftQp, send: &SendQueue, request: &sys::ibv_send_wr, sge: &sys::ibv_sge) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    let inline = request.send_flags & sys::IBV_SEND_INLINE != 0;
+    let checks = [
+        (u64::from(sge.length) > FRAME, Habit::ManyFrames),
+        (sge.length == 0, Habit::EmptyMessage),
+        (inline, Habit::Inline),
+        (request.opcode == sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, Habit::Immediate),
+        (!qp.signal_all && request.send_flags & sys::IBV_SEND_SIGNALED == 0, Habit::Unsignaled),
+        (!inline && is_late(qp, sge, send.early_regions), Habit::LateRegistration),
+    ];
+    lint.note_all(&checks, Caller { end: qp.device.end, call: "ibv_post_send", wr_id: Some(request.wr_id) });
+}
+
+/// Looks at a receive that was posted.
+#[cold]
+pub(crate) fn seen_receive(qp: &SoftQp, receive: &ReceiveQueue, request: &sys::ibv_recv_wr, sge: &sys::ibv_sge) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    let checks = [
+        (u64::from(sge.length) > FRAME, Habit::ManyFrames),
+        (receive.state.0 < sys::ibv_qp_state::IBV_QPS_RTS.0, Habit::EarlyReceive),
+        (is_late(qp, sge, receive.early_regions), Habit::LateRegistration),
+    ];
+    lint.note_all(&checks, Caller { end: qp.device.end, call: "ibv_post_recv", wr_id: Some(request.wr_id) });
+}
+
+fn is_late(qp: &SoftQp, sge: &sys::ibv_sge, early: u64) -> bool {
+    sge.length != 0 && qp.device.regions.find(sge.lkey).is_some_and(|region| region.serial > early)
+}
+
+/// Looks at a send that waits for its receive.
+fn seen_waiting(qp: &SoftQp, record: &SendRecord) {
+    if let Some(lint) = qp.device.wiring.lint() {
+        let caller = Caller { end: qp.device.end, call: "ibv_post_send", wr_id: Some(record.wr_id) };
+        lint.note(Habit::LateReceive, caller);
     }
 }
 

@@ -1,7 +1,9 @@
 //! What is plugged in and switched on, and the lock under which connections change.
 
 use super::device::SoftDevice;
-use super::faults::{Event, Faults, State};
+use super::faults::{Event, State};
+use super::portability::Lint;
+use super::profile::{self, Profile};
 use super::shared::membership::Membership;
 use super::topology::{End, Topology};
 use crate::{Error, ErrorKind};
@@ -15,6 +17,7 @@ pub(crate) struct Wiring {
     flags: Flags,
     lock: Mutex<()>,
     faults: Option<State>,
+    lint: Option<Lint>,
     /// The devices of this process, by host.
     devices: OnceLock<Vec<Vec<Weak<SoftDevice>>>>,
 }
@@ -30,19 +33,29 @@ enum Flags {
 pub(crate) struct Still<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl Wiring {
-    pub(crate) fn new(topology: Topology, faults: &Faults) -> Self {
+    pub(crate) fn new(topology: Topology, profile: &Profile) -> Self {
         let clear = |count| (0..count).map(|_| AtomicU8::new(0)).collect();
         let flags = Flags::Own { hosts_off: clear(topology.hosts().len()), cables_out: clear(topology.cables().len()) };
-        Wiring::with(topology, flags, faults)
+        Wiring::with(topology, flags, profile)
     }
 
-    pub(crate) fn shared(topology: Topology, membership: Arc<Membership>, faults: &Faults) -> Self {
-        Wiring::with(topology, Flags::Shared(membership), faults)
+    pub(crate) fn shared(topology: Topology, membership: Arc<Membership>, profile: &Profile) -> Self {
+        Wiring::with(topology, Flags::Shared(membership), profile)
     }
 
-    fn with(topology: Topology, flags: Flags, faults: &Faults) -> Self {
-        let faults = (!faults.is_empty()).then(|| State::new(faults.clone(), &topology));
-        Wiring { topology, flags, lock: Mutex::new(()), faults, devices: OnceLock::new() }
+    fn with(topology: Topology, flags: Flags, profile: &Profile) -> Self {
+        let faults = (!profile.faults.is_empty()).then(|| State::new(profile.faults.clone(), &topology));
+        let lint = match profile.lint {
+            profile::Lint::Off => None,
+            kind => Some(Lint::new(&topology, kind == profile::Lint::Printed)),
+        };
+        Wiring { topology, flags, lock: Mutex::new(()), faults, lint, devices: OnceLock::new() }
+    }
+
+    /// Who looks at what programs do, if anybody does.
+    #[inline]
+    pub(crate) fn lint(&self) -> Option<&Lint> {
+        self.lint.as_ref()
     }
 
     /// Says which devices there are, once.

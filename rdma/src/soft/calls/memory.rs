@@ -78,6 +78,9 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
         device.registrations.give_back(&ticket);
         return Err(libc::ENOMEM);
     };
+    if let Some(lint) = device.wiring.lint() {
+        lint.region(base, length, access, device.regions.count(), device.end);
+    }
     hold(&domain.users);
     let abi = sys::ibv_mr {
         context: domain.context.pointer(),

@@ -11,6 +11,7 @@ use crate::soft::queue_pair::{
 };
 use crate::soft::registry;
 use crate::soft::ring::Ring;
+use crate::soft::rules;
 use crate::soft::shared::blocks::Link;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
@@ -140,6 +141,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             set: sys::ibv_qp_attr::default(),
             init: sys::ibv_qp_init_attr { cap: granted, ..*init },
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
             half_made: false,
         }),
         sends: Ring::new(send_depth, Default::default),
@@ -150,6 +152,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             state: IBV_QPS_RESET,
             peer: None,
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
             depth: send_depth,
             posted: 0,
             posted_places: 0,
@@ -170,6 +173,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             state: IBV_QPS_RESET,
             peer: None,
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
             depth: receive_depth,
             posted: 0,
             posted_places: 0,
@@ -189,6 +193,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         receive_cq,
     });
     qp.device.enter(&qp);
+    rules::seen_queue_pair(&qp);
     // Sends first: a message's own completion is seen before the answer to it.
     qp.send_cq.attach(&qp, Side::Send);
     qp.receive_cq.attach(&qp, Side::Receive);
