@@ -2,6 +2,7 @@
 
 use super::address;
 use super::fork::Birth;
+use super::matching;
 use super::profile::Profile;
 use super::queue_pair::{Attention, SoftQp};
 use super::quota::{Quota, Resource};
@@ -128,8 +129,9 @@ impl SoftDevice {
         for qp in self.all() {
             if dark {
                 qp.attention.0.set(Attention::DARK);
-            } else {
-                qp.attention.0.clear(Attention::DARK);
+            } else if qp.attention.0.clear(Attention::DARK) {
+                // What waited goes on, whoever looks next.
+                matching::help_peer(&qp);
             }
         }
     }

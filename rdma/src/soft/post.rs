@@ -6,6 +6,7 @@ use super::queue_pair::{
     SoftQp,
 };
 use super::ring::Ring;
+use super::shared::exchange;
 use super::{matching, overrun, rules};
 use core::ffi::c_int;
 use core::ptr;
@@ -215,6 +216,7 @@ pub(crate) unsafe extern "C" fn post_recv(
         return in_style(qp.device.profile.post_errors, errno);
     }
     let mut receive = qp.receive.0.lock();
+    let before = receive.posted;
     let mut result = 0;
     // SAFETY: wr is null or starts a chain of valid requests, promised by the caller.
     while let Some(request) = unsafe { wr.as_ref() } {
@@ -230,10 +232,8 @@ pub(crate) unsafe extern "C" fn post_recv(
         }
         wr = request.next;
     }
-    if let Some(presence) = &qp.presence
-        && let Some((generation, base)) = receive.connection
-    {
-        presence.credit(generation, receive.posted - base);
+    if let Some(presence) = &qp.presence {
+        exchange::say_credit(qp, presence, &receive, before);
     }
     if qp.attention.0.has(Attention::AWAITED)
         && let Some(peer) = &receive.peer

@@ -8,7 +8,7 @@ use super::outbound::Target;
 use crate::soft::matching::{self, judge};
 use crate::soft::overrun;
 use crate::soft::profile::Matching;
-use crate::soft::queue_pair::{Attention, Posted, ReceiveRecord, SendQueue, SoftQp};
+use crate::soft::queue_pair::{Attention, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SoftQp};
 use crate::soft::rules::{self, Meeting};
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
@@ -19,10 +19,10 @@ use rdma_sys::ibv_wc_status as status;
 pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     loop {
         if send.outbound.as_ref().is_some_and(|outbound| !outbound.stands()) {
-            abandon(qp, send);
+            abandon(qp, presence, send);
         }
         write(qp, presence, send);
-        complete(qp, send);
+        complete(qp, presence, send);
         if send.matched == send.posted {
             if qp.attention.0.has(Attention::WAITS) {
                 qp.attention.0.clear(Attention::WAITS);
@@ -32,7 +32,7 @@ pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         if send.outbound.as_mut().is_none_or(|outbound| outbound.is_worth_waiting()) {
             break;
         }
-        abandon(qp, send);
+        abandon(qp, presence, send);
     }
     if !qp.attention.0.has(Attention::WAITS) {
         qp.attention.0.set(Attention::WAITS);
@@ -46,15 +46,15 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         // the poller does not read it before `completed` passes it.
         let record = unsafe { &mut *qp.sends.at(send.written) };
         if record.status == status::IBV_WC_SUCCESS.0 {
-            if presence.is_dark() {
-                return;
-            }
             if send.outbound.is_none() {
                 match presence.find(send.peer_number, send.left) {
                     Target::Open(outbound) => send.outbound = Some(outbound),
                     Target::Absent => {}
                     Target::Later => return,
                 }
+            }
+            if send.outbound.is_some() && presence.is_dark() {
+                return;
             }
             if qp.limits.special {
                 if send.outbound.is_some() && matching::is_there(qp, record) && !rules::write(qp, send, record) {
@@ -80,14 +80,14 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
 }
 
 #[inline]
-fn complete(qp: &SoftQp, send: &mut SendQueue) {
+fn complete(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     while send.matched != send.written {
         // SAFETY: as in `write`.
         let record = unsafe { &mut *qp.sends.at(send.matched) };
         if let (Some(_), Some(outbound)) = (record.message, &mut send.outbound) {
             let receives = if qp.limits.matching == Matching::Packets { record.places } else { 1 };
             let receives = if record.doubled { 2 * receives } else { receives };
-            if !outbound.covered(receives) {
+            if !outbound.covered(receives, || presence.is_dark()) {
                 return;
             }
             outbound.use_up(receives);
@@ -105,13 +105,13 @@ fn complete(qp: &SoftQp, send: &mut SendQueue) {
 
 /// The peer has left the connection, or exists no more: what waits for it is lost, which its sender cannot tell.
 #[cold]
-fn abandon(qp: &SoftQp, send: &mut SendQueue) {
+fn abandon(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     if let Some(outbound) = send.outbound.take() {
         let count = outbound.written();
         outbound.leave(count);
     }
     forget_messages(qp, send);
-    complete(qp, send);
+    complete(qp, presence, send);
 }
 
 /// What was written and has no receive is nobody's message any more.
@@ -154,6 +154,9 @@ pub(crate) fn receive(
     record: &ReceiveRecord,
     posted: &Posted,
 ) -> Option<Outcome> {
+    if qp.presence.as_ref().is_some_and(|presence| presence.is_unheard(counter)) {
+        return None;
+    }
     let message = match inbound.next(counter) {
         Next::Nothing => return None,
         Next::End => {
@@ -204,6 +207,24 @@ fn receive_by_rules(
 fn garbled(qp: &SoftQp) -> Outcome {
     qp.attention.0.set(Attention::FAILING);
     Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None, lost: false }
+}
+
+/// Says how many receives there are, after some were posted.
+#[inline]
+pub(crate) fn say_credit(qp: &SoftQp, presence: &Presence, receive: &ReceiveQueue, before: u64) {
+    let Some((generation, base)) = receive.connection else { return };
+    presence.credit(generation, receive.posted - base);
+    if presence.is_dark() && presence.begin_darkness(before) {
+        // Somebody has to look whether there is light again.
+        qp.attention.0.set(Attention::AWAITED);
+    }
+}
+
+/// Looks whether there is light again.
+pub(crate) fn look_for_light(qp: &SoftQp, presence: &Presence) {
+    if !presence.is_dark() && qp.attention.0.clear(Attention::AWAITED) {
+        presence.end_darkness();
+    }
 }
 
 /// A connection that is ready to be announced.

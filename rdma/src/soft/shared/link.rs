@@ -9,7 +9,7 @@ use super::owners;
 use crate::soft::topology::End;
 use crate::{Error, Result};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a queue pair of a shared fabric has beside its own queues.
@@ -23,6 +23,8 @@ pub(crate) struct Presence {
     receive_depth: u32,
     /// The area it receives into. Locked after the queue pair's attributes.
     area: Mutex<Option<usize>>,
+    /// The first receive that was posted with no light in the cable, or `u64::MAX`.
+    unheard: AtomicU64,
     retired: AtomicBool,
 }
 
@@ -58,6 +60,7 @@ impl Presence {
             number,
             receive_depth,
             area: Mutex::new(None),
+            unheard: AtomicU64::new(u64::MAX),
             retired: AtomicBool::new(false),
         };
         // As much as a peer of the same depth needs; if it turns out to have more, the rest is taken when they connect.
@@ -79,6 +82,22 @@ impl Presence {
         let membership = &self.membership;
         let flags = [membership.cable_out(cable), membership.host_off(self.end.host), membership.host_off(far.host)];
         flags.iter().any(|flag| flag.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Receives from this one on were posted in the dark, if there were none of them before. Returns whether that was so.
+    #[cold]
+    pub(crate) fn begin_darkness(&self, receive: u64) -> bool {
+        self.unheard.compare_exchange(u64::MAX, receive, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn end_darkness(&self) {
+        self.unheard.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether a receive was posted in the dark, in which nobody hears of it.
+    #[inline]
+    pub(crate) fn is_unheard(&self, receive: u64) -> bool {
+        receive >= self.unheard.load(Ordering::Relaxed) && self.is_dark()
     }
 
     fn area(&self) -> MutexGuard<'_, Option<usize>> {

@@ -240,12 +240,16 @@ impl Outbound {
         }
     }
 
-    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it.
+    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it. With no light in
+    /// the cable nothing new is heard of them.
     #[inline]
-    pub(crate) fn covered(&mut self, receives: u32) -> bool {
+    pub(crate) fn covered(&mut self, receives: u32, is_dark: impl FnOnce() -> bool) -> bool {
         let index = self.used_up + u64::from(receives) - 1;
         if index < self.credit {
             return true;
+        }
+        if is_dark() {
+            return false;
         }
         if let Some(count) = Credit::count(self.peer().credit.0.load(Ordering::Acquire), self.generation) {
             self.credit = count;
@@ -260,7 +264,7 @@ impl Outbound {
     /// Whether the message that would be written next has a receive by now.
     pub(crate) fn has_receive(&mut self) -> bool {
         let before = core::mem::replace(&mut self.used_up, self.written);
-        let covered = self.covered(1);
+        let covered = self.covered(1, || false);
         self.used_up = before;
         covered
     }
