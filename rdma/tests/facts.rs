@@ -147,3 +147,37 @@ fn every_test_of_the_device_has_a_fact() {
     }
     assert!(count >= 60, "only {count} tests were found");
 }
+
+/// The words between quotation marks that are ids, in all sources of the example.
+fn ids_of_the_example(folder: &Path, ids: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            ids_of_the_example(&path, ids);
+        } else {
+            let source = fs::read_to_string(&path).unwrap();
+            ids.extend(
+                source.split('"').filter(|word| looks_like_an_id(word) || is_a_question(word)).map(str::to_owned),
+            );
+        }
+    }
+}
+
+fn is_a_question(text: &str) -> bool {
+    text.strip_prefix('Q').is_some_and(|number| number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[test]
+fn the_example_asks_for_facts_and_questions_that_there_are() {
+    let page = page();
+    let facts: BTreeSet<_> = facts(&page).into_iter().map(|fact| fact.id).collect();
+    let questions: BTreeSet<_> =
+        page.lines().filter(|line| line.starts_with("| Q")).map(|line| cells(line)[0].clone()).collect();
+    let mut asked = BTreeSet::new();
+    ids_of_the_example(&repository().join("examples/conformance"), &mut asked);
+    for id in &asked {
+        assert!(facts.contains(id) || questions.contains(id), "docs/device.md does not have {id}");
+    }
+    assert!(questions.is_subset(&asked), "{questions:?} are not all asked");
+    assert!(asked.intersection(&facts).count() >= 25, "few facts are asked for: {asked:?}");
+}
