@@ -112,6 +112,7 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
     if let Some(name) = arguments.unasked() {
         return Err(format!("the step `{name}` is made with --risky only: see --plan --risky").into());
     }
+    let watch = Watch::start().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let steps = arguments.steps();
     out.line("Steps, in this order; each destroys what it made:");
     for step in &steps {
@@ -130,7 +131,6 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
         // Better now than at the end.
         Report::try_place(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    let watch = Watch::start().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let report = match (&arguments.server, &arguments.client) {
         (None, None) => local::run(arguments, &steps, &watch, &mut |line| out.line(line))?,
         (server, client) => remote(arguments, server.as_deref(), client.as_deref(), &watch, out)?,
