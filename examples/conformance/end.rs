@@ -21,6 +21,9 @@ pub(crate) const FRAME: usize = 4096;
 /// How much memory each end has registered from the start.
 const MEMORY: usize = 1 << 20;
 
+/// Local write, remote write and remote read.
+pub(crate) const ALL: u32 = sys::IBV_ACCESS_LOCAL_WRITE | sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_READ;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Server,
@@ -50,6 +53,8 @@ impl From<Instead> for Broken {
 pub(crate) struct End {
     // Children first.
     pub(crate) region: Rc<Region>,
+    /// The flags that memory is registered with: local write, or all three where that is refused.
+    pub(crate) access: u32,
     pub(crate) domain: Rc<Domain>,
     pub(crate) opened: Rc<Opened>,
     pub(crate) channel: Channel,
@@ -103,12 +108,12 @@ impl End {
         let gid = opened.gid(entry.index().into()).map_err(|answer| format!("ibv_query_gid: {answer}"))?;
         let domain = Domain::new(&opened).map_err(|answer| format!("ibv_alloc_pd: {answer}"))?;
         let memory = Rc::new(Memory::new(Kind::Private, MEMORY).ok_or("no memory")?);
-        let region = Region::new(&domain, &memory, (0, MEMORY), sys::IBV_ACCESS_LOCAL_WRITE, None)
-            .or_else(|_| Region::new(&domain, &memory, (0, MEMORY), 7, None))
-            .map_err(|answer| format!("ibv_reg_mr: {answer}"))?;
+        let register = |access| Region::new(&domain, &memory, (0, MEMORY), access, None).map(|region| (region, access));
+        let registered = register(sys::IBV_ACCESS_LOCAL_WRITE).or_else(|_| register(ALL));
+        let (region, access) = registered.map_err(|answer| format!("ibv_reg_mr: {answer}"))?;
         let gid = (entry.index(), gid);
         let (seen, unreachable) = (Vec::new(), false);
-        Ok(End { region, domain, opened, channel, role, seen, unreachable, lid, mtu, gid })
+        Ok(End { region, access, domain, opened, channel, role, seen, unreachable, lid, mtu, gid })
     }
 
     /// Notes what was seen of a fact.
@@ -259,13 +264,23 @@ fn kind(gid: [u8; 16]) -> bool {
     rdma::Gid::from_bytes(gid).kind() == GidKind::Ipv4Mapped
 }
 
-/// The statuses of completions, for people.
+/// The statuses of completions, for people: `SUCCESS`, `3 × SUCCESS, LOC_LEN_ERR`.
 pub(crate) fn statuses(completions: &[sys::ibv_wc]) -> String {
     if completions.is_empty() {
         return "no completion".to_owned();
     }
-    let names = completions.iter().map(|wc| rdma::Status::from_raw(wc.status.0).to_string());
-    names.collect::<Vec<_>>().join(", ")
+    let runs = completions.chunk_by(|one, next| one.status == next.status).map(|run| match run.len() {
+        1 => name(run[0].status),
+        count => format!("{count} × {}", name(run[0].status)),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn name(status: sys::ibv_wc_status) -> String {
+    match rdma::Status::from_raw(status.0).name() {
+        "unknown" => format!("status {}", status.0),
+        name => name.to_owned(),
+    }
 }
 
 /// Bytes that tell which message they are of.

@@ -8,7 +8,7 @@ use crate::steps::Step;
 use crate::watch::Watch;
 use crate::{Stop, open};
 use rdma::Provider;
-use rdma::soft::Fabric;
+use rdma::soft::{Fabric, Profile, Topology};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
@@ -28,7 +28,7 @@ pub(crate) fn run(
             )));
         }
     }
-    let fabric = Fabric::mesh(2)?;
+    let fabric = Fabric::new(Topology::mesh(2)?, profile()?);
     let (near, far) = streams().map_err(|error| format!("no TCP connection within this host: {error}"))?;
     let end = |host: usize, role, stream, file, out: &mut dyn FnMut(&str)| -> Result<Report, Stop> {
         let provider = Provider::soft(&fabric.host(host)?)?;
@@ -46,6 +46,14 @@ pub(crate) fn run(
             (client, _) => client,
         }
     })
+}
+
+/// The one that the environment names, as for other programs on the software fabric.
+fn profile() -> rdma::Result<Profile> {
+    match std::env::var("RDMA_SOFT_PROFILE") {
+        Ok(text) if !text.is_empty() => text.parse(),
+        _ => Ok(Profile::default()),
+    }
 }
 
 /// The two ends of a TCP connection.

@@ -105,6 +105,32 @@ fn what_differs_is_told() {
     }
 }
 
+fn named(names: &[&str]) -> Vec<&'static Step> {
+    STEPS.iter().filter(|step| names.contains(&step.name)).collect()
+}
+
+/// Other devices differ where their facts say so, and leave nobody waiting.
+#[test]
+fn other_profiles_differ_where_they_should() {
+    let steps = named(&["limits", "memory", "messages", "frames"]);
+    let new = |profile: &str| Fabric::new(rdma::soft::Topology::mesh(2).unwrap(), profile.parse().unwrap());
+    for (profile, ids, agreeing) in [
+        ("thunderbolt_27", &["F301", "F404", "F507", "F502"][..], &["F409", "F501", "F408"][..]),
+        ("classic", &["F301", "F304", "F501"], &["F503", "F507"]),
+        ("thunderbolt,access=all", &["F408"], &["F304", "F403", "F507"]),
+        ("thunderbolt,matching=mispairing", &["F502"], &["F501", "F507"]),
+    ] {
+        for report in both(&new(profile), [&steps, &steps]).map(Result::unwrap) {
+            for id in ids {
+                assert!(report.differences().any(|line| line.contains(id)), "{profile}: {id} {:#?}", report.readable);
+            }
+            for id in agreeing {
+                assert!(!report.differences().any(|line| line.contains(id)), "{profile}: {id} {:#?}", report.readable);
+            }
+        }
+    }
+}
+
 /// A port that goes down ends the connecting for good, and nothing else.
 #[test]
 fn a_connection_that_fails_is_not_tried_again() {

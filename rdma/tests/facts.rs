@@ -134,15 +134,16 @@ fn the_words_are_explained() {
 #[test]
 fn every_test_of_the_device_has_a_fact() {
     let named: BTreeSet<_> = facts(&page()).into_iter().flat_map(|fact| fact.tests).collect();
-    let folder = repository().join("rdma/tests/device");
     let mut count = 0;
-    for entry in fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        let file = path.file_name().unwrap().to_str().unwrap();
-        for test in tests_of(&fs::read_to_string(&path).unwrap()) {
-            let test = format!("device/{file}::{test}");
-            assert!(named.contains(&test), "docs/device.md has no fact for {test}");
-            count += 1;
+    for folder in ["device", "profiles"] {
+        for entry in fs::read_dir(repository().join("rdma/tests").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_name().unwrap().to_str().unwrap();
+            for test in tests_of(&fs::read_to_string(&path).unwrap()) {
+                let test = format!("{folder}/{file}::{test}");
+                assert!(named.contains(&test), "docs/device.md has no fact for {test}");
+                count += 1;
+            }
         }
     }
     assert!(count >= 60, "only {count} tests were found");

@@ -59,7 +59,7 @@ pub(crate) fn errors(end: &mut End) -> Result<(), Broken> {
         let flushed = connection.completions(3, SOON)?;
         let all = flushed.len() == 3 && flushed.iter().all(|wc| wc.status == sys::ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
         let what = "two receives and a send that waits, in ERR";
-        end.fact("F611", what, "WR_FLUSH_ERR, WR_FLUSH_ERR, WR_FLUSH_ERR", statuses(&flushed), all);
+        end.fact("F611", what, "3 × WR_FLUSH_ERR", statuses(&flushed), all);
     }
     end.meet()?;
     let answer = to(state::IBV_QPS_RESET);

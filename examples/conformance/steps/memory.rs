@@ -1,29 +1,29 @@
 //! Registering memory. Everything is deregistered before the step ends.
 
-use crate::end::{Broken, End};
+use crate::end::{ALL, Broken, End};
 use crate::memory::{Kind, Memory, PAGE};
 use crate::raw::{Answer, Region};
 use rdma_sys as sys;
 use std::rc::Rc;
 
 const LOCAL_WRITE: u32 = sys::IBV_ACCESS_LOCAL_WRITE;
-const ALL: u32 = LOCAL_WRITE | sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_READ;
 
 /// One more than there are; more than 101 at a time crashed macOS 26.2 (ml-explore/mlx issue 3162).
 const REGIONS: usize = 101;
 
 pub(crate) fn run(end: &mut End) -> Result<(), Broken> {
+    let access = end.access;
     let new = |kind, length| Memory::new(kind, length).map(Rc::new).ok_or_else(|| Broken::Here("no memory".to_owned()));
     let small = new(Kind::Private, 4 * PAGE)?;
     alignment(end, &small);
     for kind in [Kind::Heap, Kind::Private, Kind::Shared] {
         let memory = new(kind, 4 * PAGE)?;
-        register(end, "F403", &format!("memory of the kind {kind:?}"), None, &memory, (0, 4 * PAGE), LOCAL_WRITE);
+        register(end, "F403", &format!("memory of the kind {kind:?}"), None, &memory, (0, 4 * PAGE), access);
     }
     keys(end, &small);
-    access(end, &small);
+    flags(end, &small);
     let large = new(Kind::Private, 16_384_000 + PAGE)?;
-    register(end, "F404", "16,384,001 bytes", None, &large, (0, 16_384_001), LOCAL_WRITE);
+    register(end, "F404", "16,384,001 bytes", None, &large, (0, 16_384_001), access);
     drop(large);
     address(end, &small);
     count(end, &small);
@@ -49,10 +49,11 @@ fn try_register(end: &End, memory: &Rc<Memory>, part: (usize, usize), access: u3
 }
 
 fn alignment(end: &mut End, memory: &Rc<Memory>) {
-    register(end, "F401", "a length of 1", None, memory, (0, 1), LOCAL_WRITE);
+    let access = end.access;
+    register(end, "F401", "a length of 1", None, memory, (0, 1), access);
     for offset in [64, 4096] {
         let what = format!("memory that starts {offset} bytes into a page");
-        register(end, "F401", &what, Some(libc::EINVAL), memory, (offset, PAGE), LOCAL_WRITE);
+        register(end, "F401", &what, Some(libc::EINVAL), memory, (offset, PAGE), access);
     }
 }
 
@@ -74,7 +75,7 @@ fn keys(end: &mut End, memory: &Rc<Memory>) {
     end.equal("F403", "registrations of the same memory, of three", 3, keys.len());
 }
 
-fn access(end: &mut End, memory: &Rc<Memory>) {
+fn flags(end: &mut End, memory: &Rc<Memory>) {
     register(end, "F408", "local write", None, memory, (0, PAGE), LOCAL_WRITE);
     register(end, "F408", "local write, remote write, remote read", None, memory, (0, PAGE), ALL);
     register(end, "F408", "no access", None, memory, (0, PAGE), 0);
@@ -88,7 +89,7 @@ fn address(end: &mut End, memory: &Rc<Memory>) {
     for (what, iova, expected) in
         [("its own address", own, None), ("another address", own - PAGE as u64, Some(libc::EOPNOTSUPP))]
     {
-        let made = Region::new(&end.domain, memory, (0, PAGE), LOCAL_WRITE, Some(iova));
+        let made = Region::new(&end.domain, memory, (0, PAGE), end.access, Some(iova));
         let answer = made.err().unwrap_or(Answer::Number(0, 0));
         end.answers("F406", &format!("ibv_reg_mr_iova2 with {what}"), expected, answer);
     }
@@ -99,7 +100,7 @@ fn count(end: &mut End, memory: &Rc<Memory>) {
     let mut regions = Vec::new();
     let mut refusal = None;
     while regions.len() + 1 < REGIONS && refusal.is_none() {
-        match Region::new(&end.domain, memory, (0, PAGE), LOCAL_WRITE, None) {
+        match Region::new(&end.domain, memory, (0, PAGE), end.access, None) {
             Ok(region) => regions.push(region),
             Err(answer) => refusal = Some(answer),
         }
@@ -112,7 +113,7 @@ fn count(end: &mut End, memory: &Rc<Memory>) {
     let held = regions.len();
     regions.pop();
     if refusal.is_some() && held > 0 {
-        let answer = try_register(end, memory, (0, PAGE), LOCAL_WRITE);
+        let answer = try_register(end, memory, (0, PAGE), end.access);
         end.answers("F304", "a region once one was deregistered", None, answer);
     }
 }

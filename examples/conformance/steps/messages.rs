@@ -1,6 +1,6 @@
 //! Messages and their receives. The client sends to the server.
 
-use crate::end::{Broken, Connection, End, FRAME, LOOK, SOON, Wanted, pattern, statuses};
+use crate::end::{Broken, Connection, End, FRAME, LOOK, SOON, Wanted, name, pattern, statuses};
 use crate::raw::Answer;
 use rdma_sys as sys;
 
@@ -167,8 +167,7 @@ pub(crate) fn frames(end: &mut End) -> Result<(), Broken> {
             ("the send", SUCCESS)
         };
         let agrees = completions.len() == 1 && completions[0].status == expected;
-        let name = rdma::Status::from_raw(expected.0);
-        end.fact("F501", &format!("{what}: {side}"), name, statuses(&completions), agrees);
+        end.fact("F501", &format!("{what}: {side}"), name(expected), statuses(&completions), agrees);
         if let (true, [wc]) = (end.is_server(), &completions[..]) {
             end.question("Q06", "byte_len, vendor_err, opcode, qp_num of a failure", {
                 format!("{}, {:#x}, {}, {:#x}", wc.byte_len, wc.vendor_err, wc.opcode.0, wc.qp_num)

@@ -1,7 +1,7 @@
 //! Requests of other kinds than one signaled send or receive, and connections with other values than the usual ones.
 
 use super::messages::{one, posted, succeeded};
-use crate::end::{Broken, Connection, End, FRAME, LOOK, SOON, Wanted, statuses};
+use crate::end::{ALL, Broken, Connection, End, FRAME, LOOK, SOON, Wanted, statuses};
 use crate::memory::{Kind, Memory, PAGE};
 use crate::raw::{Region, Send, Shape};
 use rdma_sys as sys;
@@ -47,7 +47,7 @@ pub(crate) fn run(end: &mut End) -> Result<(), Broken> {
     }
     let chain = connection.completions(2, SOON)?;
     let good = succeeded(&chain, 2) && (chain[0].wr_id, chain[1].wr_id) == (1, 2);
-    end.fact("F603", "a chain of two", "SUCCESS, SUCCESS", statuses(&chain), good);
+    end.fact("F603", "a chain of two", "2 × SUCCESS", statuses(&chain), good);
     end.meet()?;
 
     let flags = sys::IBV_SEND_SIGNALED | sys::IBV_SEND_FENCE | sys::IBV_SEND_SOLICITED;
@@ -101,7 +101,7 @@ fn unsignaled(end: &mut End, on: &Connection) -> Result<(), Broken> {
     if end.is_server() {
         let received = on.completions(2, SOON)?;
         let good = succeeded(&received, 2);
-        end.fact("F605", "an unsignaled and a signaled send arrive", "SUCCESS, SUCCESS", statuses(&received), good);
+        end.fact("F605", "an unsignaled and a signaled send arrive", "2 × SUCCESS", statuses(&received), good);
     } else {
         let quiet = on.pair.post_sends(&end.region, &[Send { flags: 0, ..Send::new(1, (0, 64)) }]);
         end.answers("F605", "posting an unsignaled send", None, quiet);
@@ -118,7 +118,7 @@ fn unsignaled(end: &mut End, on: &Connection) -> Result<(), Broken> {
 pub(crate) fn values(end: &mut End) -> Result<(), Broken> {
     let shape = Shape { signal_all: true, ..Shape::default() };
     let mtu = Some(sys::ibv_mtu::IBV_MTU_1024);
-    let connection = end.connect(&Wanted { shape, mtu, access: 7, ..Wanted::default() })?;
+    let connection = end.connect(&Wanted { shape, mtu, access: ALL, ..Wanted::default() })?;
     one(end, &connection, 1, 5000, 5000, "F224")?;
     flagged(end, &connection, 0, "F606", "an unsignaled send where all are signaled")?;
     drop(connection);
@@ -133,7 +133,7 @@ pub(crate) fn late_memory(end: &mut End) -> Result<(), Broken> {
     if end.is_server() {
         let memory =
             Memory::new(Kind::Private, PAGE).map(Rc::new).ok_or_else(|| Broken::Here("no memory".to_owned()))?;
-        let late = Region::new(&end.domain, &memory, (0, PAGE), sys::IBV_ACCESS_LOCAL_WRITE, None)
+        let late = Region::new(&end.domain, &memory, (0, PAGE), end.access, None)
             .map_err(|answer| Broken::Here(format!("ibv_reg_mr: {answer}")))?;
         let answer = connection.pair.post_recv(&late, 1, (0, 64));
         end.answers("F409", "a receive into memory that was registered after INIT", Some(libc::EFAULT), answer);
