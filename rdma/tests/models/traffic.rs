@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 pub const LINES: usize = 2;
 /// How many requests each may have in flight in each direction.
 pub const REQUESTS: usize = 4;
-/// What is asked for as depth, and what is granted for it (docs/thunderbolt.md).
+/// What is asked for as depth, and what is granted for it (docs/device.md).
 const DEPTH: u32 = 256;
 const GRANTED: usize = 1023;
 const FRAME: usize = 4096;
