@@ -31,8 +31,8 @@ fn a_healthy_one_in_a_mesh_of_four() {
     );
     let addresses = findings.iter().filter(|finding| finding.check == "address").map(|finding| &finding.summary);
     assert_eq!(addresses.collect::<Vec<_>>(), ["192.168.0.9", "192.168.0.5", "192.168.0.1"]);
-    let ports = findings.iter().filter(|finding| finding.check == "port").map(|finding| finding.summary.as_str());
-    assert_eq!(ports.last(), Some("PORT_DOWN (1): nothing is cabled to it"));
+    let mut ports = findings.iter().filter(|finding| finding.check == "port").map(|finding| finding.summary.as_str());
+    assert_eq!(ports.next_back(), Some("PORT_DOWN (1): nothing is cabled to it"));
 }
 
 fn mini() -> Mac {
@@ -269,7 +269,8 @@ fn no_tool_at_all() {
 
 #[test]
 fn one_tool_missing_is_one_finding() {
-    let missing: [(fn(&mut Mac) -> &mut Told, &str); 6] = [
+    type Tool = fn(&mut Mac) -> &mut Told;
+    let missing: [(Tool, &str); 6] = [
         (|mac| &mut mac.os, "os"),
         (|mac| &mut mac.chip, "chip"),
         (|mac| &mut mac.rdma_ctl, "rdma_ctl"),

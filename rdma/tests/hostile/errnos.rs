@@ -1,7 +1,8 @@
 //! Each call that can fail, failing with each errno that the field has seen there: the message names call, device and errno,
 //! and ends with the remedy that the catalogue has for it.
 
-use super::provider::{Turn, plan, turn};
+use super::provider::{Turn, plan, turn_with};
+use rdma::soft::Profile;
 use rdma::{Error, ErrorKind, Result, connect};
 use rdma_sys::ibv_qp_state;
 use std::ffi::c_int;
@@ -21,8 +22,8 @@ fn set_up(turn: &Turn) -> Result<()> {
 }
 
 /// What the calls say that return a number, or null.
-fn error(call: &'static str, errno: c_int) -> Error {
-    let turn = turn();
+fn error_of(profile: Profile, call: &'static str, errno: c_int) -> Error {
+    let turn = turn_with(profile);
     match call {
         "ibv_modify_qp" => plan().modify_qp = Some((ibv_qp_state::IBV_QPS_RTR, errno)),
         // With a minus, as Apple's does.
@@ -30,6 +31,10 @@ fn error(call: &'static str, errno: c_int) -> Error {
         _ => plan().refuse = Some((call, errno)),
     }
     set_up(&turn).expect_err(call)
+}
+
+fn error(call: &'static str, errno: c_int) -> Error {
+    error_of(Profile::thunderbolt(), call, errno)
 }
 
 #[test]
@@ -68,6 +73,34 @@ fn every_call_says_what_to_do() {
             // What may be retried, somebody says when.
             assert!(!error.is_retryable() || error.retry_when().is_some(), "{text}");
         }
+    }
+}
+
+/// A network adapter fails with the same numbers for other reasons, and nobody there is told of frames or of Macs.
+#[test]
+fn adapters_have_other_remedies() {
+    use libc::*;
+    for (call, errno, words) in [
+        ("ibv_alloc_pd", ENOMEM, "make one and share it"),
+        ("ibv_create_cq", ENOMEM, "ulimit -l"),
+        ("ibv_create_qp", ENOMEM, "ulimit -l"),
+        ("ibv_create_qp", EBUSY, "close one"),
+        ("ibv_create_qp", EOPNOTSUPP, "QueuePairType::RC"),
+        ("ibv_reg_mr", ENOMEM, "ulimit -l"),
+        ("ibv_reg_mr", EINVAL, "max_mr_size"),
+        ("ibv_modify_qp", EINVAL, "path MTU"),
+        ("ibv_modify_qp", ETIMEDOUT, "reach each other"),
+        ("ibv_post_recv", ENOMEM, "not signaled"),
+    ] {
+        let error = error_of(Profile::classic(), call, errno);
+        let text = error.to_string();
+        assert_eq!((error.failed_call(), error.errno().unwrap().raw()), (Some(call), errno), "{text}");
+        // Under macOS nobody has seen an adapter: the limit of locked memory is Linux's.
+        assert!(text.contains(words) || (words == "ulimit -l" && !cfg!(target_os = "linux")), "{text}");
+        assert!(
+            !["Mac", "cable", "frame", "Thunderbolt"].iter().any(|word| error.hint().unwrap().contains(word)),
+            "{text}"
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::support::fabrics;
 use rdma::Provider;
+use rdma::soft::{Profile, Topology};
 use rdma_sys::{self as sys, Verbs};
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,9 +70,14 @@ pub struct Turn {
 }
 
 pub fn turn() -> Turn {
+    turn_with(Profile::default())
+}
+
+/// The same with devices of a profile.
+pub fn turn_with(profile: Profile) -> Turn {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     *plan() = Plan::default();
-    let fabric = fabrics::mesh(2);
+    let fabric = fabrics::new(Topology::mesh(2).unwrap(), profile);
     let keep = Provider::soft(&fabric.host(0).unwrap()).unwrap();
     let good = *keep.verbs();
     *TABLE.lock().unwrap() = Some(good);

@@ -158,7 +158,7 @@ states! {
     }
     LOC_LEN_ERR = When::Completion(Status::LOC_LEN_ERR), None, None => Failed {
         "the message and its receive differ in frames of 4 KiB; later ones pair up one off",
-        "on Thunderbolt a message and its receive must have the same number of 4 KiB frames: agree on one size class",
+        "on Thunderbolt a message and its receive must have the same number of 4 KiB frames, elsewhere the receive must be as long: agree on one size class",
         Some("the next message, once both ends agree"),
         "Apple TN3205; adurham/exo; SQCU/mesh"
     }
