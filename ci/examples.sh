@@ -55,6 +55,18 @@ if [ ! -d /sys/class/infiniband ] && [ "$(uname)" = Linux ]; then
     expect 1 'devices: ' env RDMA_PROVIDER=system devices
 fi
 
+if [ "$(uname)" = Linux ]; then
+    expect 0 'a message crosses a software fabric' doctor
+    expect 0 '"verdict": ' doctor --json
+fi
+# What it finds is its result, not an error.
+expect 1 'PROBLEM  library' bash -c 'RDMA_LIBRARY=/nonexistent doctor || { echo doctor >&2; exit 1; }'
+expect 2 'is no version' doctor --peer-os tahoe
+expect 2 'unexpected argument' doctor --fix
+if [ -c /dev/full ]; then
+    expect 1 'cannot write the results' bash -c 'doctor >/dev/full'
+fi
+
 expect 0 't_typical[usec]' pingpong --iters 1000
 expect 0 '8388608' pingpong --all --iters 10
 expect 0 '"ratio"' pingpong --json --iters 100

@@ -149,6 +149,35 @@ fn devices_that_are_not_there() {
     run(example("devices", "--provider hard")).failed(1, "there is no provider `hard` (it is `system` or `soft`)");
 }
 
+/// On a Mac, and with hardware, it may find problems: that they have a remedy is all that can be expected.
+#[test]
+fn doctor() {
+    let outcome = run(example("doctor", "--json"));
+    let all: Value = serde_json::from_str(&outcome.out).expect(&outcome.out);
+    assert_eq!(all["platform"], std::env::consts::OS);
+    let findings = all["findings"].as_array().unwrap();
+    for check in ["library", "soft", "soft-shared"] {
+        assert!(findings.iter().any(|finding| finding["check"] == check), "no {check}: {all}");
+    }
+    for finding in findings {
+        assert!(finding["level"] == "ok" || finding["remedy"].is_string(), "{finding}");
+        assert!(!finding["check"].as_str().unwrap().starts_with("soft") || finding["level"] == "ok", "{finding}");
+    }
+    assert_eq!(outcome.status, i32::from(all["verdict"] == "problem"));
+}
+
+#[test]
+fn doctor_with_problems() {
+    let mut missing = example("doctor", "");
+    missing.env("RDMA_LIBRARY", "/nonexistent");
+    let outcome = run(missing);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.out.contains("PROBLEM  library") && outcome.out.contains("do: RDMA_LIBRARY names"), "{outcome:?}");
+    for wrong in ["--peer-os 26.x", "--peer-os 26.3/", "--timeout 0", "--verbose"] {
+        assert_eq!(run(example("doctor", wrong)).status, 2, "{wrong}");
+    }
+}
+
 #[test]
 fn one_message() {
     assert_eq!(run(example("send_recv", "")).succeeded(), "sent \"hello\", received \"hello\"\n");
@@ -390,7 +419,8 @@ fn interrupts() {
 
 #[test]
 fn output_that_nobody_takes() {
-    for (name, arguments) in [("pingpong", "--iters 10"), ("devices", "--provider soft"), ("mesh", "")] {
+    for (name, arguments) in [("pingpong", "--iters 10"), ("devices", "--provider soft"), ("doctor", ""), ("mesh", "")]
+    {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut child = example(name, arguments).stdout(writer).spawn().unwrap();

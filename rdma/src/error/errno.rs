@@ -49,6 +49,9 @@ macro_rules! names {
         fn names(number: c_int) -> &'static str {
             match number {
                 $( libc::$name => stringify!($name), )*
+                // On Linux the same number as EOPNOTSUPP.
+                #[cfg(target_vendor = "apple")]
+                libc::ENOTSUP => "ENOTSUP",
                 _ => "errno",
             }
         }
@@ -66,7 +69,7 @@ names! {
     EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV EINVAL ENFILE
     EMFILE EFBIG ENOSPC EPIPE ERANGE EDEADLK ENAMETOOLONG ENOSYS EPROTO EOVERFLOW EMSGSIZE EOPNOTSUPP EADDRINUSE
     EADDRNOTAVAIL ENETDOWN ENETUNREACH ECONNABORTED ECONNRESET ENOBUFS EISCONN ENOTCONN ETIMEDOUT ECONNREFUSED
-    EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE ECANCELED
+    EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE ECANCELED ENODATA ETIME ENOTSOCK EAFNOSUPPORT EPROTONOSUPPORT
 }
 
 impl fmt::Display for Errno {
