@@ -9,6 +9,7 @@ mod shared {
     mod limits;
     mod messages;
     mod process;
+    mod reconnect;
 }
 #[allow(unused_imports)]
 mod support;

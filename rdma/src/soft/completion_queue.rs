@@ -14,7 +14,7 @@ use super::queue_pair::{Attention, Body, Done, LOST, Slot, SoftQp};
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use super::shared::exchange;
-use super::shared::inbound::Inbound;
+use super::shared::inbound::{Inbound, Next};
 use super::small;
 use crate::verbs::latch::Latch;
 use core::ffi::c_int;
@@ -116,6 +116,15 @@ impl SoftCq {
     /// The first receive of a queue pair that no message was taken for.
     pub(crate) fn next_receive(&self, qp: &SoftQp) -> u64 {
         self.poll.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
+    }
+
+    /// Whether the peer has left the connection, and all that it sent before was taken.
+    pub(crate) fn is_deserted(&self, qp: &SoftQp) -> bool {
+        let mut sources = self.poll.lock();
+        sources.receives_of(qp).is_some_and(|source| {
+            let next = source.next.max(source.settled);
+            source.inbound.as_ref().is_some_and(|inbound| matches!(inbound.next(next), Next::End))
+        })
     }
 
     /// Says where a queue pair's receives get their messages from. Once it returns, they get none from elsewhere.

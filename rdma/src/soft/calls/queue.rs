@@ -9,7 +9,6 @@ use crate::soft::overrun::{self, Fill};
 use crate::soft::queue_pair::{Apart, Attention, Attributes, Limits, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
 use crate::soft::registry;
 use crate::soft::ring::Ring;
-use crate::soft::shared::blocks::Link;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
@@ -149,7 +148,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             written: 0,
             outbound: None,
             peer_number: 0,
-            left: Link::NONE,
+            left: Vec::new(),
         })),
         receive: Apart(Latch::new(ReceiveQueue {
             state: IBV_QPS_RESET,

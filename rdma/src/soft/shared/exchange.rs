@@ -1,6 +1,5 @@
 //! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
 
-use super::blocks::Link;
 use super::inbound::{Inbound, Next};
 use super::link::Presence;
 use super::outbound::Target;
@@ -44,7 +43,7 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         let record = unsafe { &mut *qp.sends.at(send.written) };
         if record.status == status::IBV_WC_SUCCESS.0 {
             if send.outbound.is_none() {
-                match presence.find(send.peer_number, send.left) {
+                match presence.find(send.peer_number, &send.left) {
                     Target::Open(outbound) => send.outbound = Some(outbound),
                     Target::Absent => {}
                     Target::Later => return,
@@ -57,7 +56,7 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
                 } else {
                     // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
                     // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
-                    let written = unsafe { outbound.write(record.address as *const u8, record.length, record.places) };
+                    let written = unsafe { outbound.write(record.address as *const u8, record.length) };
                     if written.is_none() {
                         return;
                     }
@@ -115,7 +114,9 @@ pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         unsafe { (*qp.sends.at(counter)).message }
     });
     let count = waiting.next().unwrap_or(outbound.written());
-    send.left = outbound.link();
+    // The others have been noticed, or their other ends are no more.
+    send.left.retain(|&link| presence.is_announced(link));
+    send.left.push(outbound.link());
     outbound.leave(count);
     forget_messages(qp, send);
 }
@@ -186,9 +187,5 @@ pub(crate) fn enter(qp: &SoftQp, presence: &Presence, prepared: Prepared) {
     presence.credit(generation, receive.posted - base);
     presence.announce(generation, peer);
     drop(receive);
-    let mut send = qp.send.0.lock();
-    if send.peer_number != peer {
-        send.peer_number = peer;
-        send.left = Link::NONE;
-    }
+    qp.send.0.lock().peer_number = peer;
 }

@@ -27,6 +27,8 @@ pub(crate) fn path(name: &str) -> Result<PathBuf> {
         _ if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
         _ => std::env::temp_dir(),
     };
+    // However it is spelled, and whatever the current folder becomes: a process opens a file once (locks.rs).
+    let folder = folder.canonicalize().unwrap_or(folder);
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
     Ok(folder.join(format!("rdma-soft-{user}-{name}")))

@@ -26,6 +26,8 @@ pub(crate) mod blocks;
 pub(crate) mod exchange;
 mod file;
 pub(crate) mod inbound;
+#[cfg(test)]
+mod interleavings;
 pub(crate) mod layout;
 pub(crate) mod link;
 mod locks;

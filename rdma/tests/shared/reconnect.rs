@@ -1,0 +1,113 @@
+//! One end of a connection that goes back to RESET and connects again, while the other one stays as it is.
+
+use crate::support::fabrics;
+use crate::support::raw::{Host, Memory, Two, number, rtr, two_on};
+use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
+
+fn reset(host: &Host, qp: *mut sys::ibv_qp) {
+    let attributes = sys::ibv_qp_attr { qp_state: state::IBV_QPS_RESET, ..Default::default() };
+    assert_eq!(host.modify(qp, attributes, Mask::STATE), 0);
+}
+
+/// Sends the bytes of a number from one to the other and takes both completions.
+#[track_caller]
+fn message(from: (&Host, *mut sys::ibv_qp, Memory), to: (&Host, *mut sys::ibv_qp, Memory), seed: u64, length: usize) {
+    let bytes = crate::support::pattern(seed, length);
+    from.2.write(0, &bytes);
+    to.2.write(0, &vec![0; length]);
+    assert_eq!(to.0.post_recv(to.1, seed, to.2.sge(0, length)), 0);
+    assert_eq!(from.0.post_send(from.1, seed, from.2.sge(0, length)), 0);
+    arrives(from.0, to, seed, &bytes);
+}
+
+/// The one message between the two arrives, and its sender is told that it left. Both ends make calls, as often as needed.
+#[track_caller]
+fn arrives(from: &Host, to: (&Host, *mut sys::ibv_qp, Memory), seed: u64, bytes: &[u8]) {
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    crate::support::eventually("the message", || {
+        sent.extend(from.poll());
+        received.extend(to.0.poll());
+        !sent.is_empty() && !received.is_empty()
+    });
+    assert_eq!((sent.len(), sent[0].wr_id, sent[0].status), (1, seed, status::IBV_WC_SUCCESS));
+    assert_eq!((received.len(), received[0].wr_id, received[0].status), (1, seed, status::IBV_WC_SUCCESS));
+    assert_eq!(to.2.read(0, bytes.len()), bytes);
+}
+
+#[test]
+fn one_end_again_and_again() {
+    let Two { a, b, qp_a, qp_b, mem_a, mem_b, .. } = &two_on(fabrics::shared(), 1023);
+    for round in 0..50 {
+        for seed in 0..3 {
+            message((a, *qp_a, *mem_a), (b, *qp_b, *mem_b), round * 10 + seed, 5000);
+        }
+        if round % 2 == 0 {
+            message((b, *qp_b, *mem_b), (a, *qp_a, *mem_a), round * 10 + 5, 5000);
+        }
+        reset(a, *qp_a);
+        a.connect(*qp_a, b, *qp_b);
+    }
+}
+
+/// The one that comes back was connected with somebody else in between.
+#[test]
+fn back_from_another_peer() {
+    let Two { a, mut b, qp_a, qp_b, mem_a, mem_b, .. } = two_on(fabrics::shared(), 1023);
+    let qp_c = b.queue_pair(1023);
+    b.connect(qp_c, &a, qp_a);
+    for round in 0..3 {
+        for count in 0..=round {
+            message((&a, qp_a, mem_a), (&b, qp_b, mem_b), round * 100 + count, 5000);
+        }
+        reset(&a, qp_a);
+        a.connect(qp_a, &b, qp_c);
+        message((&a, qp_a, mem_a), (&b, qp_c, mem_b), round * 100 + 50, 5000);
+        reset(&a, qp_a);
+        a.connect(qp_a, &b, qp_b);
+    }
+    message((&a, qp_a, mem_a), (&b, qp_b, mem_b), 1000, 5000);
+}
+
+/// Who has seen that the peer left, and then connects again itself, keeps what the peer has sent to the new connection.
+#[test]
+fn both_ends_after_one_was_seen_to_leave() {
+    let Two { a, b, qp_a, qp_b, mem_a, mem_b, .. } = &two_on(fabrics::shared(), 1023);
+    message((a, *qp_a, *mem_a), (b, *qp_b, *mem_b), 1, 5000);
+    reset(a, *qp_a);
+    assert_eq!(b.post_recv(*qp_b, 2, mem_b.sge(0, 5000)), 0);
+    assert!(b.poll().is_empty());
+    reset(b, *qp_b);
+    b.connect(*qp_b, a, *qp_a);
+    a.connect(*qp_a, b, *qp_b);
+    let bytes = crate::support::pattern(3, 5000);
+    mem_a.write(0, &bytes);
+    assert_eq!(a.post_send(*qp_a, 3, mem_a.sge(0, 5000)), 0);
+    assert!(a.poll().is_empty());
+    assert_eq!(b.post_recv(*qp_b, 3, mem_b.sge(0, 5000)), 0);
+    arrives(a, (b, *qp_b, *mem_b), 3, &bytes);
+}
+
+/// A message of more frames than the receiver has places: its receive fails, and the sender goes on.
+#[test]
+fn a_message_that_no_receive_can_hold() {
+    let fabric = fabrics::shared();
+    let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
+    let (mem_a, mem_b) = (a.memory(16 << 20), b.memory(1 << 20));
+    let qp_b = b.queue_pair(1023);
+    // The numbers of a device follow each other. The peer that is to come has a deeper queue than anybody could know.
+    let first = a.queue_pair(1023);
+    let (mut attributes, mask) = rtr(&a, first);
+    attributes.dest_qp_num = number(first) + 0x100;
+    assert_eq!(b.to_init(qp_b), 0);
+    assert_eq!(b.modify(qp_b, attributes, mask), 0);
+    assert_eq!(b.to_rts(qp_b), 0);
+    let qp_a = a.queue_pair(4095);
+    assert_eq!(number(qp_a), attributes.dest_qp_num);
+    a.connect(qp_a, &b, qp_b);
+    let long = 4095 * 4096;
+    assert_eq!(b.post_recv(qp_b, 1, mem_b.sge(0, 4096)), 0);
+    assert_eq!(a.post_send(qp_a, 1, mem_a.sge(0, long)), 0);
+    assert_eq!(a.wait(1)[0].status, status::IBV_WC_SUCCESS);
+    assert_eq!(b.wait(1)[0].status, status::IBV_WC_LOC_LEN_ERR);
+    message((&a, qp_a, mem_a), (&b, qp_b, mem_b), 2, 5000);
+}
