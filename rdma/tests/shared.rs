@@ -4,6 +4,7 @@ mod shared {
     mod autonomy;
     mod death;
     mod end;
+    mod forking;
     mod hostile;
     mod joining;
     mod limits;
