@@ -2,6 +2,7 @@
 
 mod shared {
     mod autonomy;
+    mod churn;
     mod death;
     mod end;
     mod forking;
