@@ -8,6 +8,7 @@ mod shared {
     mod forking;
     mod hostile;
     mod joining;
+    mod leaving;
     mod limits;
     mod messages;
     mod process;

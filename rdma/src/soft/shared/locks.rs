@@ -14,7 +14,12 @@ const BASE: i64 = 1 << 61;
 
 /// The byte that is locked while somebody joins or leaves.
 const GATE: i64 = BASE;
+/// A byte for each member, locked as long as its process lives.
 const FIRST_MEMBER: i64 = BASE + 1;
+
+/// A byte for each member, locked until it says that it needs the file no more. A process that exits says so while its other
+/// threads may still be in the middle of something.
+const FIRST_STAY: i64 = BASE + (1 << 32);
 
 /// How long joining waits for somebody else who joins or leaves at the same time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -65,14 +70,15 @@ impl Drop for Gate<'_> {
     }
 }
 
-/// Locks a member's byte for the rest of this process's life. Fails if another process has it.
+/// Becomes a member, for the rest of this process's life unless it gives that up. Fails if another process is this one.
 pub(crate) fn become_member(file: BorrowedFd<'_>, index: u32) -> bool {
     set(file, libc::F_WRLCK as c_int, FIRST_MEMBER + i64::from(index))
+        && set(file, libc::F_WRLCK as c_int, FIRST_STAY + i64::from(index))
 }
 
-/// Gives a member's byte up.
-pub(crate) fn give_up(file: BorrowedFd<'_>, index: u32) {
-    set(file, libc::F_UNLCK as c_int, FIRST_MEMBER + i64::from(index));
+/// Says that this member needs the file no more.
+pub(crate) fn stay_no_more(file: BorrowedFd<'_>, index: u32) {
+    set(file, libc::F_UNLCK as c_int, FIRST_STAY + i64::from(index));
 }
 
 /// Whether another process is this member.
@@ -80,7 +86,7 @@ pub(crate) fn is_member(file: BorrowedFd<'_>, index: u32) -> bool {
     taken(file, FIRST_MEMBER + i64::from(index), 1)
 }
 
-/// Whether any other process is a member.
+/// Whether any other process stays in the fabric.
 pub(crate) fn has_members(file: BorrowedFd<'_>, count: u32) -> bool {
-    taken(file, FIRST_MEMBER, i64::from(count))
+    taken(file, FIRST_STAY, i64::from(count))
 }
