@@ -74,12 +74,11 @@ fn exists(_wiring: &Still, qp: &Arc<SoftQp>) -> bool {
 
 /// In a shared fabric: enters a new connection with the same peer, if it has left the one that there is.
 pub(crate) fn renew(qp: &Arc<SoftQp>) {
-    let wiring = qp.device.wiring.lock();
+    let _wiring = qp.device.wiring.lock();
     let attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(presence) = &qp.presence
         && matches!(attributes.state, state::IBV_QPS_RTR | state::IBV_QPS_RTS)
-        && exists(&wiring, qp)
-        // It may have been noticed on the one before.
+        // That may have been noticed on the one before. A queue pair that was destroyed meanwhile has none.
         && qp.receive_cq.is_deserted(qp)
     {
         match exchange::prepare(qp, presence, attributes.set.dest_qp_num) {

@@ -1,4 +1,5 @@
 //! One end of a connection that goes back to RESET and connects again, while the other one stays as it is.
+#![allow(unsafe_code)]
 
 use crate::support::fabrics;
 use crate::support::raw::{Host, Memory, Two, number, rtr, two_on};
@@ -110,4 +111,122 @@ fn a_message_that_no_receive_can_hold() {
     assert_eq!(a.wait(1)[0].status, status::IBV_WC_SUCCESS);
     assert_eq!(b.wait(1)[0].status, status::IBV_WC_LOC_LEN_ERR);
     message((&a, qp_a, mem_a), (&b, qp_b, mem_b), 2, 5000);
+}
+
+/// Numbers without order.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// An end that another thread may use.
+struct Shared<T>(T);
+
+// SAFETY: the calls of the device are made for several threads; each piece of memory is used by one.
+unsafe impl<T> Sync for Shared<T> {}
+
+/// Both ends reset and connect again at random while one sends and the other receives, with pollers of their own. Whatever
+/// arrives is whole and newer than what arrived before; in the end a message arrives.
+fn storm(length: usize, seed: u64) {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    const SLOTS: usize = 8;
+    let two = Shared(crate::support::raw::two_with(fabrics::shared(), 1023, 2 << 20));
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let done = AtomicBool::new(false);
+    let stride = (1 << 20) / SLOTS;
+    std::thread::scope(|scope| {
+        let two = &two;
+        // The sender: a slot is written again once its send has completed, or was dropped.
+        scope.spawn(|| {
+            let Two { a, b, qp_a, qp_b, mem_a, .. } = &two.0;
+            let (mut random, mut number, mut busy) = (Random(seed), 0_u64, [false; SLOTS]);
+            while !done.load(Ordering::Relaxed) {
+                for wc in a.poll() {
+                    assert!(matches!(wc.status, status::IBV_WC_SUCCESS | status::IBV_WC_WR_FLUSH_ERR));
+                    busy[wc.wr_id as usize] = false;
+                }
+                if random.below(100) == 0 {
+                    reset(a, *qp_a);
+                    busy = [false; SLOTS];
+                    a.connect(*qp_a, b, *qp_b);
+                }
+                let slot = random.below(SLOTS as u64) as usize;
+                if busy[slot] {
+                    std::thread::yield_now();
+                    continue;
+                }
+                number += 1;
+                let mut bytes = crate::support::pattern(number, length);
+                bytes[..8].copy_from_slice(&number.to_le_bytes());
+                mem_a.write(slot * stride, &bytes);
+                assert_eq!(a.post_send(*qp_a, slot as u64, mem_a.sge(slot * stride, length)), 0);
+                sent.store(number, Ordering::Relaxed);
+                busy[slot] = true;
+            }
+        });
+        scope.spawn(|| {
+            let Two { a, b, qp_a, qp_b, mem_b, .. } = &two.0;
+            let (mut random, mut last, mut posted) = (Random(seed ^ 0xabcd), 0_u64, [false; SLOTS]);
+            while !done.load(Ordering::Relaxed) {
+                for wc in b.poll() {
+                    assert_eq!((wc.status, wc.byte_len as usize), (status::IBV_WC_SUCCESS, length));
+                    let slot = wc.wr_id as usize;
+                    let bytes = mem_b.read(slot * stride, length);
+                    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                    assert!(number > last, "{number} after {last}");
+                    assert!(number <= sent.load(Ordering::Relaxed) + 1);
+                    assert_eq!(bytes[8..], crate::support::pattern(number, length)[8..], "message {number} is garbled");
+                    last = number;
+                    posted[slot] = false;
+                    received.fetch_add(1, Ordering::Relaxed);
+                }
+                if random.below(300) == 0 {
+                    reset(b, *qp_b);
+                    posted = [false; SLOTS];
+                    b.connect(*qp_b, a, *qp_a);
+                }
+                for slot in (0..SLOTS).filter(|&slot| !std::mem::replace(&mut posted[slot], true)) {
+                    assert_eq!(b.post_recv(*qp_b, slot as u64, mem_b.sge(slot * stride, length)), 0);
+                }
+                std::thread::yield_now();
+            }
+        });
+        // Enough of both, or the test has failed.
+        let start = std::time::Instant::now();
+        while start.elapsed() < std::time::Duration::from_secs(1) || received.load(Ordering::Relaxed) < 100 {
+            assert!(start.elapsed() < crate::support::LONG, "messages do not get through");
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    println!("{} of {}", received.into_inner(), sent.into_inner());
+    let Two { a, b, qp_a, qp_b, mem_a, mem_b, .. } = &two.0;
+    for (host, qp) in [(a, *qp_a), (b, *qp_b)] {
+        reset(host, qp);
+        host.poll();
+    }
+    a.connect(*qp_a, b, *qp_b);
+    b.connect(*qp_b, a, *qp_a);
+    message((a, *qp_a, *mem_a), (b, *qp_b, *mem_b), 1, length);
+}
+
+#[test]
+fn a_storm_of_short_messages() {
+    storm(40, 11);
+}
+
+#[test]
+fn a_storm_of_frames() {
+    storm(5000, 12);
+}
+
+#[test]
+fn a_storm_of_long_messages() {
+    storm(100_000, 13);
 }

@@ -225,10 +225,11 @@ pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
             let wiring = qp.device.wiring.lock();
             qp.device.leave(&qp);
             connection::part(&wiring, &qp, IBV_QPS_RESET);
+            // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again. Whoever
+            // deregisters that memory meanwhile waits for the wiring, because it does not find the queue pair.
+            qp.send_cq.detach(&qp);
+            qp.receive_cq.detach(&qp);
         }
-        // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again.
-        qp.send_cq.detach(&qp);
-        qp.receive_cq.detach(&qp);
         if let Some(ticket) = &qp.ticket {
             qp.device.queue_pairs.give_back(ticket);
         }
