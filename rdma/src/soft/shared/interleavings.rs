@@ -93,3 +93,28 @@ fn the_count_of_a_new_connection_begins_with_it() {
     let membership = fabric.0.wiring.membership().unwrap().clone();
     assert_eq!(membership.block(HERE, 0).taken.0.load(Ordering::Relaxed), 0);
 }
+
+/// A sender that is stopped in the middle of a message: its area is nobody else's until it has let go of it.
+#[test]
+fn an_area_that_is_held_is_not_used_again() {
+    let fabric = fabric("held");
+    let (one, other) = (queue_pair(&fabric, 0), queue_pair(&fabric, 1));
+    let (numbers, far) = ((one.1.number, other.1.number), End { host: 1, device: 0 });
+    let _connected = rdma_connect(one.0, other.0);
+    let membership = fabric.0.wiring.membership().unwrap().clone();
+    let Target::Open(outbound) = one.1.presence.as_ref().unwrap().find(numbers.1, &[]) else { panic!("no peer") };
+    let area = || membership.block(far, 0).head.0.area.load(Ordering::Relaxed);
+    let (held, theirs) = (area(), other.1.presence.as_ref().unwrap());
+    theirs.close();
+    theirs.prepare(numbers.0, 0).unwrap();
+    assert_ne!(area(), held);
+    // Nor by those that come later, though its owner has given it back.
+    let owner = |area: u32| membership.area_owners(far)[area as usize - 1].load(Ordering::Relaxed);
+    assert_eq!(owner(held), 0);
+    let later: Vec<_> = (0..5).map(|_| queue_pair(&fabric, 1)).collect();
+    assert_eq!(owner(held), 0);
+    outbound.leave(0);
+    let _last = queue_pair(&fabric, 1);
+    assert_ne!(owner(held), 0);
+    drop(later);
+}
