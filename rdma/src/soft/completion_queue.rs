@@ -58,6 +58,8 @@ pub(crate) struct Sources {
 struct Source {
     qp: Arc<SoftQp>,
     side: Side,
+    /// What of [`Attention`] its poller is to look after.
+    flags: u8,
     /// The first request that has not been looked at.
     next: u64,
     /// The places of all requests before it.
@@ -82,7 +84,16 @@ impl SoftCq {
 
     pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
         let mut sources = self.poll.lock();
-        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0, inbound: None, settled: 0 });
+        let flags = match side {
+            Side::Send => Attention::WAITS,
+            // In a shared fabric nobody else helps this side's sends: who polls for the answer only must, too.
+            Side::Receive if qp.presence.is_some() && !Arc::ptr_eq(&qp.send_cq, &qp.receive_cq) => {
+                Attention::AWAITED | Attention::WAITS
+            }
+            Side::Receive => Attention::AWAITED,
+        };
+        let flags = flags | Attention::ERRAND;
+        sources.list.push(Source { qp: qp.clone(), side, flags, next: 0, places: 0, inbound: None, settled: 0 });
         self.fill.divide(self.capacity(), sources.list.len());
     }
 
@@ -183,8 +194,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
         let out = unsafe { wc.add(taken) };
         let room = wanted - taken;
-        let flags = if source.side == Side::Send { Attention::WAITS } else { Attention::AWAITED };
-        if source.qp.attention.0.has(flags | Attention::ERRAND) {
+        if source.qp.attention.0.has(source.flags) {
             failing = source.attend().or(failing);
         }
         taken += match source.side {
@@ -220,6 +230,7 @@ impl Source {
     fn attend(&self) -> Option<Arc<SoftQp>> {
         match self.side {
             Side::Send => matching::help_sends(&self.qp),
+            Side::Receive if self.qp.presence.is_some() => matching::help_sends(&self.qp),
             Side::Receive => matching::help_receives(&self.qp),
         }
         self.qp.attention.0.has(Attention::ERRAND).then(|| self.qp.clone())

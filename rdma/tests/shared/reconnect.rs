@@ -4,6 +4,7 @@
 use crate::support::fabrics;
 use crate::support::raw::{Host, Memory, Two, number, rtr, two_on};
 use rdma_sys::{self as sys, QpAttrMask as Mask, ibv_qp_state as state, ibv_wc_status as status};
+use std::ptr::null_mut;
 
 fn reset(host: &Host, qp: *mut sys::ibv_qp) {
     let attributes = sys::ibv_qp_attr { qp_state: state::IBV_QPS_RESET, ..Default::default() };
@@ -111,6 +112,42 @@ fn a_message_that_no_receive_can_hold() {
     assert_eq!(a.wait(1)[0].status, status::IBV_WC_SUCCESS);
     assert_eq!(b.wait(1)[0].status, status::IBV_WC_LOC_LEN_ERR);
     message((&a, qp_a, mem_a), (&b, qp_b, mem_b), 2, 5000);
+}
+
+/// The send that waited for the other end goes when its poster looks for the answer, though it never looks whether it went.
+#[test]
+fn an_answer_is_awaited_on_a_queue_of_its_own() {
+    let fabric = fabrics::shared();
+    let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
+    let (mem_a, mem_b) = (a.memory(1 << 20), b.memory(1 << 20));
+    // SAFETY: an open context.
+    let sends = unsafe { (a.verbs.create_cq)(a.context, 100, null_mut(), null_mut(), 0) };
+    let mut init = sys::ibv_qp_init_attr { send_cq: sends, ..a.init_attr(1023) };
+    // SAFETY: live objects.
+    let qp_a = unsafe { (a.verbs.create_qp)(a.pd, &mut init) };
+    let qp_b = b.queue_pair(1023);
+    b.connect(qp_b, &a, qp_a);
+    for round in 0..3 {
+        a.connect(qp_a, &b, qp_b);
+        assert_eq!(a.post_recv(qp_a, round, mem_a.sge(0, 5000)), 0);
+        assert_eq!(a.post_send(qp_a, round, mem_a.sge(8192, 5000)), 0);
+        assert_eq!(b.post_recv(qp_b, round, mem_b.sge(0, 5000)), 0);
+        let mut answers = Vec::new();
+        crate::support::eventually("the answer", || {
+            if b.poll().iter().any(|wc| wc.opcode == sys::ibv_wc_opcode::IBV_WC_RECV) {
+                assert_eq!(b.post_send(qp_b, round, mem_b.sge(0, 5000)), 0);
+            }
+            answers.extend(a.poll());
+            !answers.is_empty()
+        });
+        assert_eq!((answers.len(), answers[0].wr_id, answers[0].status), (1, round, status::IBV_WC_SUCCESS));
+        reset(&a, qp_a);
+    }
+    // SAFETY: live objects, each destroyed once.
+    unsafe {
+        assert_eq!((a.verbs.destroy_qp)(qp_a), 0);
+        assert_eq!((a.verbs.destroy_cq)(sends), 0);
+    }
 }
 
 /// Numbers without order.
