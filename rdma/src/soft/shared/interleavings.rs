@@ -11,13 +11,13 @@ use crate::{PreparedQueuePair, Provider};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
-fn fabric(test: &str) -> Fabric {
+pub(super) fn fabric(test: &str) -> Fabric {
     let name = format!("interleavings-{test}-{}", std::process::id());
     Fabric::join(&name, Topology::mesh(2).unwrap(), 0).unwrap().fabric()
 }
 
 /// A queue pair of a host and what is behind it.
-fn queue_pair(fabric: &Fabric, host: usize) -> (PreparedQueuePair, Arc<SoftQp>) {
+pub(super) fn queue_pair(fabric: &Fabric, host: usize) -> (PreparedQueuePair, Arc<SoftQp>) {
     let provider = Provider::soft(&fabric.host(host).unwrap()).unwrap();
     let context = provider.devices().unwrap().remove(0).open().unwrap();
     let domain = context.protection_domain().unwrap();
@@ -30,7 +30,7 @@ fn queue_pair(fabric: &Fabric, host: usize) -> (PreparedQueuePair, Arc<SoftQp>) 
     (prepared, behind)
 }
 
-const HERE: End = End { host: 0, device: 0 };
+pub(super) const HERE: End = End { host: 0, device: 0 };
 
 /// A poller that has found something to do for a queue pair, and gets to it when the queue pair is destroyed and its place
 /// is another one's.
@@ -39,7 +39,7 @@ fn an_errand_for_a_queue_pair_that_is_no_more() {
     let fabric = fabric("errand");
     let (one, other) = (queue_pair(&fabric, 0), queue_pair(&fabric, 1));
     let numbers = (one.1.number, other.1.number);
-    let mut connected = rdma_connect(one.0, other.0);
+    let mut connected = pair(one.0, other.0);
     let membership = fabric.0.wiring.membership().unwrap().clone();
     let areas = || membership.area_owners(HERE).iter().filter(|word| word.load(Ordering::Relaxed) != 0).count();
     drop(connected.remove(0));
@@ -57,7 +57,7 @@ fn an_errand_for_a_queue_pair_that_is_no_more() {
     assert_eq!(areas(), 0);
 }
 
-fn rdma_connect(one: PreparedQueuePair, other: PreparedQueuePair) -> Vec<crate::QueuePair> {
+pub(super) fn pair(one: PreparedQueuePair, other: PreparedQueuePair) -> Vec<crate::QueuePair> {
     <[_; 2]>::from(crate::connect::pair(one, other).unwrap()).into_iter().collect()
 }
 
@@ -70,7 +70,7 @@ fn the_block_of_the_dead_leads_nowhere() {
     let presence = one.1.presence.as_ref().unwrap();
     let far = End { host: 1, device: 0 };
     let number = other.1.number;
-    let _connected = rdma_connect(one.0, other.0);
+    let _connected = pair(one.0, other.0);
     assert!(matches!(presence.find(number, &[]), Target::Open(_)));
     let area = membership.block(far, 0).head.0.area.load(Ordering::Relaxed) as usize - 1;
     let owner = membership.area_owners(far)[area].swap(0x7ff, Ordering::SeqCst);
@@ -84,7 +84,7 @@ fn the_count_of_a_new_connection_begins_with_it() {
     let fabric = fabric("count");
     let (one, other) = (queue_pair(&fabric, 0), queue_pair(&fabric, 1));
     let number = other.1.number;
-    let _connected = rdma_connect(one.0, other.0);
+    let _connected = pair(one.0, other.0);
     let presence = one.1.presence.as_ref().unwrap();
     let (old, _) = presence.prepare(number, 0).unwrap();
     let (_, generation) = presence.prepare(number, 5).unwrap();
@@ -100,7 +100,7 @@ fn an_area_that_is_held_is_not_used_again() {
     let fabric = fabric("held");
     let (one, other) = (queue_pair(&fabric, 0), queue_pair(&fabric, 1));
     let (numbers, far) = ((one.1.number, other.1.number), End { host: 1, device: 0 });
-    let _connected = rdma_connect(one.0, other.0);
+    let _connected = pair(one.0, other.0);
     let membership = fabric.0.wiring.membership().unwrap().clone();
     let Target::Open(outbound) = one.1.presence.as_ref().unwrap().find(numbers.1, &[]) else { panic!("no peer") };
     let area = || membership.block(far, 0).head.0.area.load(Ordering::Relaxed);

@@ -23,6 +23,8 @@
 
 pub(crate) mod area;
 pub(crate) mod blocks;
+#[cfg(test)]
+mod distrust;
 pub(crate) mod exchange;
 mod file;
 pub(crate) mod inbound;
