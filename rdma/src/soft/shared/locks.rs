@@ -90,3 +90,50 @@ pub(crate) fn is_member(file: BorrowedFd<'_>, index: u32) -> bool {
 pub(crate) fn has_members(file: BorrowedFd<'_>, count: u32) -> bool {
     taken(file, FIRST_STAY, i64::from(count))
 }
+
+/// Whether this process is a member already, with another copy of this library: the crate in a program that loads the C
+/// library, say. Each of the two would give up the other's locks. Told on Linux only.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_other_copy(file: BorrowedFd<'_>, count: u32) -> bool {
+    let end = FIRST_MEMBER + i64::from(count);
+    let mut start = FIRST_MEMBER;
+    while start < end {
+        let mut lock = range(libc::F_WRLCK, start, end - start);
+        // SAFETY: the descriptor is open, and the argument is the structure that F_OFD_GETLK takes and fills. Unlike
+        // F_GETLK it tells this process's own locks, too.
+        let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+        if result != 0 || i32::from(lock.l_type) == libc::F_UNLCK {
+            return false;
+        }
+        if u32::try_from(lock.l_pid) == Ok(std::process::id()) {
+            return true;
+        }
+        start = lock.l_start.max(start) + lock.l_len.max(1);
+    }
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn has_other_copy(_: BorrowedFd<'_>, _: u32) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn another_copy_in_this_process_is_seen() {
+        let path = std::env::temp_dir().join(format!("locks-{}", std::process::id()));
+        let open = || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let (one, other) = (open(), open());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!has_other_copy(other.as_fd(), 10));
+        assert!(become_member(one.as_fd(), 9));
+        assert!(has_other_copy(other.as_fd(), 10) && !has_other_copy(other.as_fd(), 9));
+        assert!(!has_members(other.as_fd(), 10), "a process does not see its own locks");
+        drop(one);
+        assert!(!has_other_copy(other.as_fd(), 10), "closing a descriptor drops the locks");
+    }
+}

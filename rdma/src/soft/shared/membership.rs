@@ -121,6 +121,14 @@ impl Membership {
     ) -> Result<Self> {
         loop {
             let file = file::open(&path)?;
+            if locks::has_other_copy(file.as_fd(), MEMBERS) {
+                // To close it would drop the other copy's locks.
+                core::mem::forget(file);
+                return Err(Error::argument(format!(
+                    "this process is in the software fabric {name} already, with another copy of the library"
+                ))
+                .with_hint("use either the crate or the C library, or fabrics of different names"));
+            }
             let Some(gate) = Gate::enter(file.as_fd()) else {
                 return Err(Error::new(
                     ErrorKind::TimedOut,
