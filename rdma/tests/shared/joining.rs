@@ -138,6 +138,22 @@ fn in_a_folder_of_many_names() {
     std::env::set_current_dir("/").unwrap();
 }
 
+/// A process that may not have long files gets an error, not a signal.
+#[test]
+fn a_limit_of_file_lengths_is_an_error_with_amounts() {
+    let name = fabrics::name();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 2048; exec \"$0\" --exact shared::process::role --nocapture --test-threads=1"])
+        .arg(std::env::current_exe().unwrap())
+        .envs([("RDMA_TEST_ROLE", &*name), ("RDMA_TEST_TOPOLOGY", "mesh:2")])
+        .envs([("RDMA_TEST_HOST", "0"), ("RDMA_TEST_DEVICE", "0")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code().is_some() && said.contains("ulimit"), "{} {said}", output.status);
+    assert!(!file(&name).exists());
+}
+
 /// Connecting and closing many times costs no descriptors, no mappings.
 #[test]
 fn connections_leave_nothing() {

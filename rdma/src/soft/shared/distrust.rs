@@ -80,7 +80,8 @@ fn messages_that_were_not_written_are_not_taken() {
         (0..100).filter(|_| write().is_some()).count()
     };
     // What was written counts as taken, not more; and each frame is used once.
-    let fit = two.membership.block(THERE, 0).head.0.frames.load(Ordering::Relaxed) as usize * FRAME as usize / (1 << 20);
+    let fit =
+        two.membership.block(THERE, 0).head.0.frames.load(Ordering::Relaxed) as usize * FRAME as usize / (1 << 20);
     assert_eq!((written(5000), written(1 << 20)), (100, 100));
     assert!(written(3) + written(0) <= fit);
     outbound.leave(0);

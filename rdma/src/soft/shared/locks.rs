@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn another_copy_in_this_process_is_seen() {
         let path = std::env::temp_dir().join(format!("locks-{}", std::process::id()));
-        let open = || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let open =
+            || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
         let (one, other) = (open(), open());
         std::fs::remove_file(&path).unwrap();
         assert!(!has_other_copy(other.as_fd(), 10));
