@@ -36,6 +36,7 @@ mod quota;
 mod region;
 mod registry;
 mod ring;
+mod rules;
 mod shared;
 mod small;
 mod text;

@@ -49,6 +49,26 @@ const _: () = assert!(size_of::<Descriptor>() == DESCRIPTOR && size_of::<Cut>() 
 pub(crate) struct Message {
     pub(crate) length: u32,
     pub(crate) first: u16,
+    pub(crate) immediate: Option<u32>,
+}
+
+/// In a descriptor's `what`: there is immediate data, which takes the last bytes of its payload.
+const IMMEDIATE: u64 = 1 << 48;
+
+/// Where it is there.
+const IMMEDIATE_AT: usize = INLINE - size_of::<u32>();
+
+/// Whether a payload travels in the descriptor.
+#[inline]
+pub(crate) fn is_short(length: u32, immediate: bool) -> bool {
+    length as usize <= if immediate { IMMEDIATE_AT } else { INLINE }
+}
+
+/// A part of a message: whole frames that come before it, and its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) skipped: u32,
+    pub(crate) length: u32,
 }
 
 /// An area in memory.
@@ -107,28 +127,38 @@ impl Area {
         unsafe { self.window.at_unchecked::<AtomicU16>(self.chain + usize::from(number) * 2).as_ref() }
     }
 
-    /// For the writer: puts a message of up to [`INLINE`] bytes.
+    /// For the writer: puts a message that [is short](is_short).
     ///
     /// # Safety
     ///
     /// `length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, length: u32) {
-        debug_assert!(length as usize <= INLINE);
-        let descriptor = self.descriptor(index).as_ptr();
-        // SAFETY: the descriptor lies in the window, and its payload has room for INLINE bytes. Other processes may read or
-        // write the same bytes; nothing relies on their values.
-        unsafe {
-            small::copy(source, (&raw mut (*descriptor).payload).cast(), length as usize);
-            (*descriptor).what.store(u64::from(length), Ordering::Relaxed);
-            (*descriptor).mark.store(mark(generation, index), Ordering::Release);
-        }
+    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, message: Message) {
+        let length = message.length as usize;
+        debug_assert!(length <= INLINE);
+        let payload = self.payload(index);
+        // SAFETY: the payload has room for INLINE bytes. Other processes may read or write the same bytes; nothing relies on
+        // their values.
+        unsafe { small::copy(source, payload, length) };
+        self.put(generation, index, message);
+    }
+
+    /// The payload of a descriptor: INLINE bytes in the window.
+    #[inline]
+    fn payload(&self, index: u64) -> *mut u8 {
+        // SAFETY: the descriptor lies in the window.
+        unsafe { (&raw mut (*self.descriptor(index).as_ptr()).payload).cast() }
     }
 
     /// For the writer: puts a message whose payload was written to the frames from `first` on.
     #[inline]
     pub(crate) fn put(&self, generation: u32, index: u64, message: Message) {
-        let what = u64::from(message.length) | u64::from(message.first) << 32;
+        let mut what = u64::from(message.length) | u64::from(message.first) << 32;
+        if let Some(immediate) = message.immediate {
+            what |= IMMEDIATE;
+            // SAFETY: the last bytes of the payload, aligned as the descriptor is. Whatever a reader finds there will do.
+            unsafe { self.payload(index).add(IMMEDIATE_AT).cast::<u32>().write_volatile(immediate) };
+        }
         // SAFETY: the descriptor lies in the window; atomics.
         unsafe {
             let descriptor = self.descriptor(index).as_ref();
@@ -181,25 +211,37 @@ impl Area {
             return None;
         }
         let what = descriptor.what.load(Ordering::Relaxed);
-        Some(Message { length: what as u32, first: (what >> 32) as u16 })
+        // SAFETY: as in `put`.
+        let immediate = || unsafe { self.payload(index).add(IMMEDIATE_AT).cast::<u32>().read_volatile() };
+        Some(Message {
+            length: what as u32,
+            first: (what >> 32) as u16,
+            immediate: (what & IMMEDIATE != 0).then(immediate),
+        })
     }
 
-    /// For the reader: copies a message's payload out. Returns false if its frames are not frames.
+    /// For the reader: copies a part of a message's payload out, which begins after so many whole frames. Returns false if
+    /// its frames are not frames.
     ///
     /// # Safety
     ///
-    /// `message.length` bytes at `target` can be written.
+    /// `length` bytes at `target` can be written.
     #[inline]
-    pub(crate) unsafe fn take(&self, index: u64, message: Message, target: *mut u8) -> bool {
-        let length = message.length as usize;
-        if length <= INLINE {
-            let descriptor = self.descriptor(index).as_ptr();
-            // SAFETY: the payload holds INLINE bytes; the target is as long as promised. Another process may be writing the
-            // source: any bytes will do.
-            unsafe { small::copy((&raw const (*descriptor).payload).cast(), target, length) };
+    pub(crate) unsafe fn take(&self, index: u64, message: Message, part: Part, target: *mut u8) -> bool {
+        let length = part.length as usize;
+        if is_short(message.length, message.immediate.is_some()) {
+            // SAFETY: the payload holds INLINE bytes, which is as much as a short message has; the target is as long as
+            // promised. Another process may be writing the source: any bytes will do.
+            unsafe { small::copy(self.payload(index), target, length.min(INLINE)) };
             return true;
         }
         let (mut done, mut first) = (0, message.first);
+        for _ in 0..part.skipped {
+            if u32::from(first) >= self.frames {
+                return false;
+            }
+            first = self.link(first).load(Ordering::Relaxed);
+        }
         while done < length {
             if u32::from(first) >= self.frames {
                 return false;
@@ -276,10 +318,16 @@ mod tests {
     }
 
     fn take(area: &Area, length: usize, first: u16) -> bool {
-        let message = Message { length: length as u32, first };
+        take_part(area, length, first, 0)
+    }
+
+    /// All of a message but so many frames.
+    fn take_part(area: &Area, length: usize, first: u16, skipped: u32) -> bool {
+        let message = Message { length: length as u32, first, immediate: None };
+        let part = Part { skipped, length: (length - skipped as usize * BYTES) as u32 };
         let mut target = vec![0; length];
         // SAFETY: the target is as long as the message.
-        unsafe { area.take(0, message, target.as_mut_ptr()) }
+        unsafe { area.take(0, message, part, target.as_mut_ptr()) }
     }
 
     #[test]
@@ -297,7 +345,8 @@ mod tests {
         for (number, next) in [(0, 1), (1, 2), (2, 3), (3, 4)] {
             area.link(number).store(next, Ordering::Relaxed);
         }
-        assert!(take(&area, 4 * BYTES, 0));
+        assert!(take(&area, 4 * BYTES, 0) && take_part(&area, 4 * BYTES, 0, 3));
+        assert!(!take_part(&area, 5 * BYTES, 0, 4) && !take_part(&area, 9 * BYTES, 3, 8));
         assert!(!take(&area, 4 * BYTES + 1, 0) && !take(&area, BYTES + 1, 3));
         area.link(1).store(u16::MAX, Ordering::Relaxed);
         assert!(take(&area, 2 * BYTES, 0) && !take(&area, 2 * BYTES + 1, 0));
@@ -314,7 +363,7 @@ mod tests {
     #[test]
     fn a_message_is_known_by_connection_and_number() {
         let (_fabric, area) = area("known");
-        let message = Message { length: 100, first: 1 };
+        let message = Message { length: 100, first: 1, immediate: Some(9) };
         area.put(7, 1, message);
         assert_eq!(area.look(7, 1), Some(message));
         assert!(area.look(7, 5).is_none() && area.look(8, 1).is_none() && area.look(7, 0).is_none());

@@ -73,7 +73,7 @@ fn messages_that_were_not_written_are_not_taken() {
     let bytes = vec![0_u8; 1 << 20];
     let mut write = || {
         // SAFETY: the source is as long.
-        unsafe { outbound.write(bytes.as_ptr(), bytes.len() as u32) }
+        unsafe { outbound.write(bytes.as_ptr(), bytes.len() as u32, None) }
     };
     let mut written = |count| {
         taken.store(count, Ordering::Relaxed);

@@ -1,10 +1,9 @@
 //! Sending into a peer's area. Under the send latch of the queue pair.
 
-use super::area::{Area, Message};
+use super::area::{self, Area, Message};
 use super::blocks::{Credit, Link, QpBlock};
 use super::membership::{Member, Membership};
-use crate::soft::profile::FRAME;
-use crate::soft::queue_pair::INLINE;
+use crate::soft::queue_pair::Limits;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::Arc;
 
@@ -33,6 +32,8 @@ pub(crate) struct Outbound {
     written: u64,
     taken: u64,
     credit: u64,
+    /// How many of them belong to sends that have completed.
+    used_up: u64,
     /// Free frames, the next one last. Those that were used last are used next: they are in the cache.
     free: Vec<u16>,
     /// The frames of the messages that were not taken, one behind the other, in `used`.
@@ -148,6 +149,7 @@ impl Outbound {
                 written: 0,
                 taken: 0,
                 credit: 0,
+                used_up: 0,
                 futile: 0,
             }));
         }
@@ -186,7 +188,7 @@ impl Outbound {
     ///
     /// `length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn write(&mut self, source: *const u8, length: u32) -> Option<u64> {
+    pub(crate) unsafe fn write(&mut self, source: *const u8, length: u32, immediate: Option<u32>) -> Option<u64> {
         let index = self.written;
         let kept = u64::from(self.area.descriptors());
         if index - self.taken >= kept {
@@ -196,16 +198,17 @@ impl Outbound {
             }
         }
         let place = (index & (kept - 1)) as usize;
-        if length as usize <= INLINE {
+        if area::is_short(length, immediate.is_some()) {
             self.lengths[place] = 0;
+            let message = Message { length, first: 0, immediate };
             // SAFETY: passed on to the caller.
-            unsafe { self.area.put_inline(self.generation, index, source, length) };
-        } else if length.div_ceil(FRAME as u32) > self.area.frames() {
+            unsafe { self.area.put_inline(self.generation, index, source, message) };
+        } else if Limits::frames_of(length) > self.area.frames() {
             // No receive that is as long can be posted there. It is announced without a payload, which would have room never.
             self.lengths[place] = 0;
-            self.area.put(self.generation, index, Message { length, first: NO_FRAME });
+            self.area.put(self.generation, index, Message { length, first: NO_FRAME, immediate });
         } else {
-            let frames = length.div_ceil(FRAME as u32) as usize;
+            let frames = Limits::frames_of(length) as usize;
             if self.free.len() < frames || self.area.frames() as usize - self.free.len() + frames > HOT {
                 self.collect();
                 if self.free.len() < frames {
@@ -223,7 +226,7 @@ impl Outbound {
             mine.iter().for_each(|&frame| self.used.put(frame));
             self.free.truncate(rest);
             self.lengths[place] = frames as u16;
-            self.area.put(self.generation, index, Message { length, first });
+            self.area.put(self.generation, index, Message { length, first, immediate });
         }
         self.written += 1;
         Some(index)
@@ -246,9 +249,10 @@ impl Outbound {
         }
     }
 
-    /// How many messages of the connection have a receive.
+    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it.
     #[inline]
-    pub(crate) fn covered(&mut self, index: u64) -> bool {
+    pub(crate) fn covered(&mut self, receives: u32) -> bool {
+        let index = self.used_up + u64::from(receives) - 1;
         if index < self.credit {
             return true;
         }
@@ -260,6 +264,20 @@ impl Outbound {
             self.futile = 0;
         }
         covered
+    }
+
+    /// Whether the message that would be written next has a receive by now.
+    pub(crate) fn has_receive(&mut self) -> bool {
+        let before = core::mem::replace(&mut self.used_up, self.written);
+        let covered = self.covered(1);
+        self.used_up = before;
+        covered
+    }
+
+    /// Counts the receives of a message as used.
+    #[inline]
+    pub(crate) fn use_up(&mut self, receives: u32) {
+        self.used_up += u64::from(receives);
     }
 
     /// Leaves the connection, of whose messages the first `count` count. What has been said about the others is void.
