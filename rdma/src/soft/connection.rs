@@ -243,6 +243,8 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
 fn drop_sends(qp: &SoftQp, send: &mut SendQueue) {
     send.matched = send.posted;
     send.written = send.posted;
+    // The one that was next may have been delivered in part.
+    send.delivered = 0;
     qp.completed.0.store(send.posted, Ordering::Release);
     qp.send_cq.skip(qp, Side::Send, send.posted, send.posted_places);
     qp.released.0.sends.store(send.posted, Ordering::Relaxed);
