@@ -13,6 +13,12 @@ fn mesh() -> Topology {
     Topology::mesh(3).unwrap()
 }
 
+/// The file of a fabric that has members is not removed, nor replaced (where the system tells).
+fn stays(name: &str) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    assert!(!maps.lines().any(|line| line.contains(name) && line.ends_with("(deleted)")), "{maps}");
+}
+
 /// Does everything that can be done with a fabric as its host 1, for ever. Not a test of its own.
 #[test]
 fn churner() {
@@ -21,6 +27,7 @@ fn churner() {
     loop {
         // Who is killed at the gate opens it, so nobody waits long.
         let host = Fabric::join(&name, mesh(), 1).unwrap();
+        stays(&name);
         for round in 0..3 {
             let Ok(context) = Provider::soft(&host).unwrap().devices().unwrap().remove(0).open() else { continue };
             let Ok(domain) = context.protection_domain() else { continue };
@@ -39,6 +46,7 @@ fn churner() {
             drop(other);
             let _ = completions.wait(Duration::from_micros(100));
         }
+        stays(&name);
     }
 }
 
@@ -49,6 +57,21 @@ fn start(name: &str, peer: Option<&str>) -> Child {
         command.env("RDMA_TEST_PEER", peer);
     }
     command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Nobody removes a fabric that another process has just joined.
+#[test]
+fn processes_join_and_leave_at_once() {
+    let name = fabrics::name();
+    let mut churners = [(); 4].map(|()| start(&name, None));
+    std::thread::sleep(Duration::from_secs(1));
+    for churner in &mut churners {
+        assert!(churner.try_wait().unwrap().is_none(), "it ended by itself");
+        churner.kill().unwrap();
+        churner.wait().unwrap();
+    }
+    Fabric::join(&name, mesh(), 0).unwrap();
+    assert!(!file(&name).exists());
 }
 
 /// Everything that host 1 has can be had.

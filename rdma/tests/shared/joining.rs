@@ -85,6 +85,15 @@ fn what_the_dead_left_is_removed_by_the_next() {
     assert!(!file(&name).exists());
 }
 
+/// A program that a member starts has nothing of the fabric.
+#[test]
+fn programs_that_are_started_inherit_nothing() {
+    let name = fabrics::name();
+    let _host = Fabric::join(&name, mesh(2), 0).unwrap();
+    let listed = std::process::Command::new("ls").args(["-l", "/proc/self/fd"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains(&name));
+}
+
 /// Many join and leave at once: all that are in it at one time are in the same one.
 #[test]
 fn joining_and_leaving_at_once() {
