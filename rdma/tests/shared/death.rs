@@ -2,7 +2,7 @@
 
 use super::end::End;
 use super::process::{Process, connect, two};
-use crate::support::{LONG, fabrics};
+use crate::support::{LONG, SHORT, fabrics};
 use rdma::soft::{Fabric, Topology};
 use std::time::{Duration, Instant};
 
@@ -94,6 +94,26 @@ fn sends_to_the_dead_complete() {
     two.other.kill();
     for seed in 0..500 {
         assert!(two.end.send(100, seed));
+        assert_eq!(two.end.next(LONG, 0), format!("sent {seed}"));
+    }
+}
+
+/// The same on a connection that was in use, and with sends that waited when it happened.
+#[test]
+fn sends_that_wait_for_the_dead_complete() {
+    let mut two = two();
+    two.other.ask("recv 100 1");
+    for seed in 0..4 {
+        assert!(two.end.send(100, seed));
+    }
+    assert_eq!(two.end.next(LONG, 0), "sent 0");
+    assert_eq!(two.end.next(SHORT, 0), "none");
+    two.other.kill();
+    for seed in 1..4 {
+        assert_eq!(two.end.next(LONG, 0), format!("sent {seed}"));
+    }
+    for seed in 4..500 {
+        assert!(two.end.send(5000, seed));
         assert_eq!(two.end.next(LONG, 0), format!("sent {seed}"));
     }
 }

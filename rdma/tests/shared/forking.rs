@@ -1,4 +1,5 @@
 //! A process that forks: the child has nothing of the parent's, and takes nothing from it.
+#![allow(unsafe_code)]
 
 use super::process::{Two, two};
 use crate::support::raw::{Two as Raw, errno, init, rtr, two_on};
