@@ -32,7 +32,7 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     let mask = Mask::from_bits_retain(mask as u32);
     let wiring = qp.device.wiring.lock();
     let mut attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
-    if !mask.contains(Mask::STATE) {
+    if !mask.contains(Mask::STATE) || !exists(&wiring, qp) {
         return Err(libc::EINVAL);
     }
     let mut prepared = None;
@@ -75,12 +75,19 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     Ok(())
 }
 
-/// In a shared fabric: enters a new connection with the same peer, which has left the old one.
+/// Whether a queue pair has not been destroyed meanwhile. What others see of it is somebody else's then.
+fn exists(_wiring: &Still, qp: &Arc<SoftQp>) -> bool {
+    qp.device.find(qp.number).is_some_and(|known| Arc::ptr_eq(&known, qp))
+}
+
+/// In a shared fabric: enters a new connection with the same peer, if it has left the one that there is.
 pub(crate) fn renew(qp: &Arc<SoftQp>) {
     let _wiring = qp.device.wiring.lock();
     let attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(presence) = &qp.presence
         && matches!(attributes.state, state::IBV_QPS_RTR | state::IBV_QPS_RTS)
+        // That may have been noticed on the one before. A queue pair that was destroyed meanwhile has none.
+        && qp.receive_cq.is_deserted(qp)
     {
         match exchange::prepare(qp, presence, attributes.set.dest_qp_num) {
             Ok(prepared) => exchange::enter(qp, presence, prepared),
@@ -93,7 +100,7 @@ pub(crate) fn renew(qp: &Arc<SoftQp>) {
 /// The error state, entered from within.
 pub(crate) fn enter_error(qp: &Arc<SoftQp>) {
     let to_error = sys::ibv_qp_attr { qp_state: state::IBV_QPS_ERR, ..Default::default() };
-    // From every state, so it cannot fail.
+    // From every state, so it cannot fail unless the queue pair is no more.
     let _ = modify(qp, &to_error, sys::IBV_QP_STATE as c_int);
 }
 
@@ -206,8 +213,9 @@ pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
         if next == state::IBV_QPS_ERR {
             qp.receive_cq.settle_arrivals(qp);
         }
-        receive.consumed = qp.receive_cq.next_receive(qp);
         qp.receive_cq.set_inbound(qp, None);
+        // Not earlier: until now a poller may have taken messages.
+        receive.consumed = qp.receive_cq.next_receive(qp);
     }
     if let Some(peer) = receive.peer.take() {
         let mut theirs = peer.send.0.lock();
@@ -235,6 +243,8 @@ pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
     } else {
         drop_sends(qp, &mut send);
         drop_receives(qp, &mut receive);
+        // What was to become of the queue pair because of its old requests.
+        qp.attention.0.clear(Attention::ERRAND);
     }
 }
 
@@ -261,6 +271,8 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
 fn drop_sends(qp: &SoftQp, send: &mut SendQueue) {
     send.matched = send.posted;
     send.written = send.posted;
+    // The one that was next may have been delivered in part.
+    send.delivered = 0;
     qp.completed.0.store(send.posted, Ordering::Release);
     qp.send_cq.skip(qp, Side::Send, send.posted, send.posted_places);
     qp.released.0.sends.store(send.posted, Ordering::Relaxed);

@@ -31,7 +31,7 @@ use std::sync::Arc;
 ///
 /// It is a handle: clones are the same fabric, which exists as long as any handle, host, provider or open device does.
 #[derive(Clone)]
-pub struct Fabric(Arc<FabricState>);
+pub struct Fabric(pub(crate) Arc<FabricState>);
 
 pub(crate) struct FabricState {
     pub(crate) profile: Profile,

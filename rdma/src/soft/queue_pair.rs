@@ -222,9 +222,10 @@ pub(crate) struct SendQueue {
     /// In a shared fabric: how many have been written to the peer's area, lost or flushed.
     pub(crate) written: u64,
     pub(crate) outbound: Option<Box<Outbound>>,
-    /// The peer's number, and the last connection with it that we left.
+    /// The peer's number.
     pub(crate) peer_number: u32,
-    pub(crate) left: Link,
+    /// The connections that we have left and whose other ends have not noticed it.
+    pub(crate) left: Vec<Link>,
 }
 
 /// The poster's side of the receive queue.

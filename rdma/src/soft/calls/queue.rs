@@ -12,7 +12,6 @@ use crate::soft::queue_pair::{
 use crate::soft::registry;
 use crate::soft::ring::Ring;
 use crate::soft::rules;
-use crate::soft::shared::blocks::Link;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
 use core::cell::UnsafeCell;
@@ -167,7 +166,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             written: 0,
             outbound: None,
             peer_number: 0,
-            left: Link::NONE,
+            left: Vec::new(),
         })),
         receive: Apart(Latch::new(ReceiveQueue {
             state: IBV_QPS_RESET,
@@ -249,10 +248,11 @@ pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
             let wiring = qp.device.wiring.lock();
             qp.device.leave(&qp);
             connection::part(&wiring, &qp, IBV_QPS_RESET);
+            // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again. Whoever
+            // deregisters that memory meanwhile waits for the wiring, because it does not find the queue pair.
+            qp.send_cq.detach(&qp);
+            qp.receive_cq.detach(&qp);
         }
-        // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again.
-        qp.send_cq.detach(&qp);
-        qp.receive_cq.detach(&qp);
         if let Some(ticket) = &qp.ticket {
             qp.device.queue_pairs.give_back(ticket);
         }

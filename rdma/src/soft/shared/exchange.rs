@@ -1,7 +1,6 @@
 //! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
 
 use super::area::Message;
-use super::blocks::Link;
 use super::inbound::{Inbound, Next};
 use super::link::Presence;
 use super::outbound::Target;
@@ -47,7 +46,7 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         let record = unsafe { &mut *qp.sends.at(send.written) };
         if record.status == status::IBV_WC_SUCCESS.0 {
             if send.outbound.is_none() {
-                match presence.find(send.peer_number, send.left) {
+                match presence.find(send.peer_number, &send.left) {
                     Target::Open(outbound) => send.outbound = Some(outbound),
                     Target::Absent => {}
                     Target::Later => return,
@@ -131,7 +130,9 @@ pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         unsafe { (*qp.sends.at(counter)).message }
     });
     let count = waiting.next().unwrap_or(outbound.written());
-    send.left = outbound.link();
+    // The others have been noticed, or their other ends are no more.
+    send.left.retain(|&link| presence.is_announced(link));
+    send.left.push(outbound.link());
     outbound.leave(count);
     forget_messages(qp, send);
 }
@@ -251,9 +252,5 @@ pub(crate) fn enter(qp: &SoftQp, presence: &Presence, prepared: Prepared) {
     presence.credit(generation, receive.posted - base);
     presence.announce(generation, peer);
     drop(receive);
-    let mut send = qp.send.0.lock();
-    if send.peer_number != peer {
-        send.peer_number = peer;
-        send.left = Link::NONE;
-    }
+    qp.send.0.lock().peer_number = peer;
 }

@@ -167,7 +167,6 @@ impl Presence {
         head.area.store(index as u32 + 1, Ordering::Release);
         head.frames.store(frames, Ordering::Release);
         head.descriptors.store(area.descriptors(), Ordering::Release);
-        self.block().taken.0.store(0, Ordering::Release);
         Ok((Inbound::new(membership.clone(), area, self.block(), generation, base), generation))
     }
 
@@ -181,8 +180,10 @@ impl Presence {
         }
     }
 
-    /// Announces a connection that was prepared.
+    /// Announces a connection that was prepared, and from which its receiver takes messages already.
     pub(crate) fn announce(&self, generation: u32, peer: u32) {
+        // Not earlier: until now a poller may have counted the messages of the connection before.
+        self.block().taken.0.store(0, Ordering::Release);
         self.block().head.0.link.store(Link::new(generation, peer).0, Ordering::SeqCst);
     }
 
@@ -197,8 +198,15 @@ impl Presence {
         self.block().head.0.link.store(Link::NONE.0, Ordering::SeqCst);
     }
 
+    /// Whether a queue pair of the far device takes messages on a connection.
+    pub(crate) fn is_announced(&self, link: Link) -> bool {
+        let Some(far) = self.far else { return false };
+        (0..self.membership.qp_owners(far).len())
+            .any(|slot| self.membership.block(far, slot).head.0.link.load(Ordering::Acquire) == link.0)
+    }
+
     /// Looks for the queue pair that is to get our messages.
-    pub(crate) fn find(&self, peer: u32, left: Link) -> Target {
+    pub(crate) fn find(&self, peer: u32, left: &[Link]) -> Target {
         let Some(far) = self.far else { return Target::Absent };
         Outbound::open(
             &Sender { membership: &self.membership, block: self.block(), number: self.number, far },

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// How many frames to use before asking the peer which are free again: 256 KiB stay in a core's own cache.
 const HOT: usize = 64;
 
+/// In place of the first frame of a message that has none: areas have fewer.
+const NO_FRAME: u16 = u16::MAX;
+
 /// How many fruitless looks at a peer there are between two questions to the kernel whether it lives.
 const PATIENCE: u32 = 1024;
 
@@ -87,9 +90,9 @@ pub(crate) struct Sender<'a> {
 }
 
 impl Outbound {
-    /// Looks whether the queue pair `peer` of the far device takes messages from us. `left` is the connection that we
-    /// have left.
-    pub(crate) fn open(sender: &Sender<'_>, peer: u32, left: Link) -> Target {
+    /// Looks whether the queue pair `peer` of the far device takes messages from us. `left` are the connections that
+    /// we have left.
+    pub(crate) fn open(sender: &Sender<'_>, peer: u32, left: &[Link]) -> Target {
         let Sender { membership, far, .. } = *sender;
         let owners = membership.qp_owners(far);
         for (slot, owner) in owners.iter().enumerate() {
@@ -104,7 +107,7 @@ impl Outbound {
             if link.peer() != Some(sender.number) || !membership.is_alive(owner) {
                 return Target::Absent;
             }
-            if link == left {
+            if left.contains(&link) {
                 return Target::Later;
             }
             let hold = &sender.block.head.0.hold;
@@ -123,8 +126,10 @@ impl Outbound {
             }
             hold.store(area, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            // The area is the connection's only if that still stands; from now on nobody else gets it.
-            let mapped = (head.link.load(Ordering::SeqCst) == link.0)
+            // The area is the connection's only if that still stands, and is not one of a dead member whose block another
+            // member has just taken; from now on nobody else gets it.
+            let holder = membership.area_owners(far)[area as usize - 1].load(Ordering::SeqCst);
+            let mapped = (head.link.load(Ordering::SeqCst) == link.0 && holder == owner.word())
                 .then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
             let Some(Ok(area)) = mapped else {
                 hold.store(0, Ordering::SeqCst);
@@ -198,6 +203,10 @@ impl Outbound {
             let message = Message { length, first: 0, immediate };
             // SAFETY: passed on to the caller.
             unsafe { self.area.put_inline(self.generation, index, source, message) };
+        } else if Limits::frames_of(length) > self.area.frames() {
+            // No receive that is as long can be posted there. It is announced without a payload, which would have room never.
+            self.lengths[place] = 0;
+            self.area.put(self.generation, index, Message { length, first: NO_FRAME, immediate });
         } else {
             let frames = Limits::frames_of(length) as usize;
             if self.free.len() < frames || self.area.frames() as usize - self.free.len() + frames > HOT {
