@@ -135,7 +135,7 @@ fn the_words_are_explained() {
 fn every_test_of_the_device_has_a_fact() {
     let named: BTreeSet<_> = facts(&page()).into_iter().flat_map(|fact| fact.tests).collect();
     let mut count = 0;
-    for folder in ["device", "profiles"] {
+    for folder in ["device", "profiles", "faults"] {
         for entry in fs::read_dir(repository().join("rdma/tests").join(folder)).unwrap() {
             let path = entry.unwrap().path();
             let file = path.file_name().unwrap().to_str().unwrap();

@@ -8,5 +8,4 @@ mod profiles {
     mod classic;
     mod custom;
     mod macos_27;
-    mod portability;
 }

@@ -1,6 +1,8 @@
 //! What works under one profile and not under another is told, where it is done.
 #![allow(unsafe_code)]
 
+mod support;
+
 use crate::support::fabrics;
 use crate::support::raw::{Host, Two, aligned, send_wr, two_on};
 use rdma::soft::{Fabric, Habit, Topology};
@@ -155,7 +157,7 @@ fn objects_and_addresses() {
     let (mut a, mut b) = (Host::open(&fabric, 0), Host::open(&fabric, 1));
     let (qp_a, qp_b) = (a.queue_pair(1), b.queue_pair(1));
     assert_eq!(a.to_init(qp_a), 0);
-    let (mut attributes, mask) = crate::support::raw::rtr(&b, qp_b);
+    let (mut attributes, mask) = support::raw::rtr(&b, qp_b);
     attributes.ah_attr.grh.dgid = b.gid(0);
     attributes.ah_attr.grh.sgid_index = 0;
     assert_eq!(a.modify(qp_a, attributes, mask), 0);
