@@ -41,6 +41,7 @@ mod ring;
 mod rules;
 mod shared;
 mod small;
+mod stream;
 mod text;
 mod text_file;
 mod topology;

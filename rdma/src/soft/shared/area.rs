@@ -14,8 +14,8 @@ use super::owners;
 use crate::Result;
 use crate::soft::profile::FRAME;
 use crate::soft::queue_pair::INLINE;
-use crate::soft::small;
 use crate::soft::topology::End;
+use crate::soft::{small, stream};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Area {
         while let Some(run) = rest.chunk_by(|one, next| one.wrapping_add(1) == *next).next() {
             let bytes = (run.len() * FRAME as usize).min(length - done);
             // SAFETY: the frames of the run lie one behind the other in the window; the source is as long as promised.
-            unsafe { ptr::copy_nonoverlapping(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
+            unsafe { stream::copy(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
             done += bytes;
             rest = &rest[run.len()..];
         }
