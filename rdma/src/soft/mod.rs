@@ -36,6 +36,8 @@ mod quota;
 mod region;
 mod registry;
 mod ring;
+#[cfg(all(loom, test))]
+mod schedules;
 mod shared;
 mod small;
 mod text;

@@ -12,10 +12,11 @@ use crate::soft::ring::Ring;
 use crate::soft::shared::blocks::Link;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
+use crate::verbs::sync::AtomicU64;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::AtomicU32;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -134,7 +135,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         }),
         sends: Ring::new(send_depth, Default::default),
         receives: Ring::new(receive_depth, Default::default),
-        slots: Ring::new(receive_depth, Slot::empty),
+        slots: Ring::of_shared(receive_depth, Slot::empty),
         send: Apart(Latch::new(SendQueue {
             state: IBV_QPS_RESET,
             peer: None,

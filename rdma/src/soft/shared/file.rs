@@ -152,6 +152,20 @@ pub(crate) struct Window {
     length: usize,
 }
 
+#[cfg(all(loom, test))]
+impl Window {
+    /// Ordinary memory, as page-aligned as a mapping.
+    pub(crate) fn on_heap(length: usize) -> Self {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
+        let address = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        Window { base: NonNull::new(address.cast()).unwrap(), length }
+    }
+}
+
 // SAFETY: a window is an address range that stays mapped while it lives; who may touch which word how is the protocol of
 // the modules above, which use atomics, or plain copies of bytes whose values nothing depends on.
 unsafe impl Send for Window {}

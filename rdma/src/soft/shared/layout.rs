@@ -1,6 +1,6 @@
 //! Where everything is in a fabric's file. It follows from topology and profile, so every member computes the same.
 
-use super::area::{AREA_HEADER, DESCRIPTOR};
+use super::area::{AREA_HEADER, DESCRIPTOR, LINK};
 use super::blocks::{DeviceWords, GidEntry, QpBlock};
 use crate::soft::address::TABLE_LENGTH;
 use crate::soft::profile::{FRAME, Profile};
@@ -176,7 +176,7 @@ pub(crate) struct AreaLayout {
 impl AreaLayout {
     pub(crate) fn new(frames: u32, descriptors: u32) -> Self {
         let chain = AREA_HEADER + descriptors as usize * DESCRIPTOR;
-        let first = (chain + frames as usize * 2).next_multiple_of(PAGE);
+        let first = (chain + frames as usize * LINK).next_multiple_of(PAGE);
         AreaLayout { chain, frames: first, length: (first + frames as usize * FRAME as usize).next_multiple_of(PAGE) }
     }
 }

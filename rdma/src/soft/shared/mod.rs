@@ -23,6 +23,7 @@
 
 pub(crate) mod area;
 pub(crate) mod blocks;
+pub(crate) mod descriptor;
 pub(crate) mod exchange;
 mod file;
 pub(crate) mod inbound;
@@ -32,3 +33,5 @@ mod locks;
 pub(crate) mod membership;
 pub(crate) mod outbound;
 pub(crate) mod owners;
+#[cfg(all(loom, test))]
+mod schedules;
