@@ -2,7 +2,7 @@
 
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gid::Guid;
+use crate::gid::{Gid, Guid};
 use crate::port::Port;
 use crate::protection_domain::ProtectionDomain;
 use crate::rules::DeviceRules;
@@ -28,7 +28,9 @@ impl Context {
         let attributes = raw.query_device()?;
         // The longest message is an attribute of the port; all ports of a device have the same.
         let max_message = raw.query_port(1)?.max_msg_sz;
-        let rules = DeviceRules::new(device.kind().0, &attributes, max_message);
+        // An entry that cannot be read tells nothing.
+        let first_gid = raw.query_gid(1, 0).map_or(Gid::ZERO, Gid::from_bytes);
+        let rules = DeviceRules::new(device.kind().0, &attributes, max_message, first_gid);
         Ok(Context { raw, attributes: Arc::new(DeviceAttributes(attributes)), rules })
     }
 

@@ -100,9 +100,7 @@ impl Provider {
         match name {
             "system" => Some(Provider::system()),
             #[cfg(feature = "soft")]
-            "soft" => Some(
-                crate::soft::environment::host(crate::soft::environment::PAGE).and_then(|host| Provider::soft(&host)),
-            ),
+            "soft" => Some(crate::soft::environment::host(None).and_then(|host| Provider::soft(&host))),
             #[cfg(not(feature = "soft"))]
             "soft" => {
                 Some(Err(Error::new(ErrorKind::Unsupported, "this program was built without the software fabric")

@@ -1,6 +1,7 @@
 //! How devices differ, as one value.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::gid::{Gid, GidKind};
 use crate::verbs::pages::host_page;
 use core::fmt;
 use core::ops::Range;
@@ -33,6 +34,7 @@ pub struct DeviceRules {
     unit: DepthUnit,
     max_depth: u32,
     max_message: u64,
+    max_region: u64,
     max_queue_pairs: u32,
     max_regions: u32,
     alignment: usize,
@@ -50,8 +52,16 @@ const APPLE_PAGE: usize = 16 * 1024;
 const ADDRESS_WINDOW: u64 = 1 << 32;
 
 impl DeviceRules {
-    pub(crate) fn new(transport: sys::ibv_transport_type, device: &sys::ibv_device_attr, max_message: u32) -> Self {
+    pub(crate) fn new(
+        transport: sys::ibv_transport_type,
+        device: &sys::ibv_device_attr,
+        max_message: u32,
+        first_gid: Gid,
+    ) -> Self {
         let thunderbolt = transport == sys::ibv_transport_type::IBV_TRANSPORT_THUNDERBOLT;
+        // What tells macOS 27 from 26 is entry 0 of the GID table: the domain's UUID instead of a link-local address
+        // (Aileuxe/MCDMA; captured output of ibv_devinfo). The attributes are the same.
+        let packets = thunderbolt && first_gid.kind() == GidKind::Other;
         let max_depth = u32::try_from(device.max_qp_wr).unwrap_or(0);
         // A device page larger than the host's shows as the smallest size that the device supports.
         let device_page = match device.page_size_cap.trailing_zeros() {
@@ -63,9 +73,17 @@ impl DeviceRules {
             unit: if thunderbolt { DepthUnit::Frames } else { DepthUnit::Requests },
             max_depth,
             max_message: match thunderbolt {
+                // A longer one would fill several receives, of which all but one fail.
+                true if packets => FRAME,
                 // The attribute says 16 MiB; the queue holds 4095 frames (TN3205: 16,773,120 bytes).
                 true => u64::from(max_message).min(u64::from(max_depth.min(u32::from(u16::MAX))) * FRAME),
                 false => u64::from(max_message),
+            },
+            max_region: match device.max_mr_size {
+                // macOS 26 reports a limit, too, but does not keep to it: regions of gigabytes work (SQCU/mesh).
+                _ if thunderbolt && !packets => u64::MAX,
+                0 => u64::MAX,
+                longest => longest,
             },
             max_queue_pairs: u32::try_from(device.max_qp).unwrap_or(0),
             max_regions: u32::try_from(device.max_mr).unwrap_or(0),
@@ -85,6 +103,9 @@ impl DeviceRules {
     }
 
     /// The longest message, in bytes. A queue whose depth is granted smaller takes less.
+    ///
+    /// On Thunderbolt it is 16,773,120 on macOS 26 (Apple TN3205) and 4096 on macOS 27, where each frame of a longer one fills
+    /// a receive of its own, and all but the last end in an error (Aileuxe/MCDMA).
     pub fn max_message(&self) -> u64 {
         self.max_message
     }
@@ -115,8 +136,14 @@ impl DeviceRules {
         self.thunderbolt.then_some(ADDRESS_WINDOW)
     }
 
-    /// Cuts a range of addresses at the borders of [`address_window`](Self::address_window): the fewest pieces that can each
-    /// be a region, as ranges of offsets. For memory of the caller's that is larger than a region may be.
+    /// The longest region, in bytes, if the device has such a limit. On macOS 27 it is 16,384,000 (Aileuxe/MCDMA).
+    pub fn max_region(&self) -> Option<u64> {
+        (self.max_region != u64::MAX).then_some(self.max_region)
+    }
+
+    /// Cuts a range of addresses into the fewest pieces that can each be a region, as ranges of offsets: at the borders of
+    /// [`address_window`](Self::address_window), and none longer than [`max_region`](Self::max_region). For memory of the
+    /// caller's that is larger than a region may be.
     ///
     /// # Errors
     ///
@@ -129,20 +156,25 @@ impl DeviceRules {
             )));
         };
         let window = self.address_window().and_then(|window| usize::try_from(window).ok()).unwrap_or(usize::MAX);
-        let count = if length == 0 { 0 } else { (end - 1) / window - address / window + 1 };
-        if count > self.max_regions as usize {
-            return Err(Error::new(
-                ErrorKind::LimitReached,
-                format!("{length} bytes are {count} regions, and the device has {}", self.max_regions),
-            )
-            .with_hint("register a part of it, or copy through a smaller region"));
+        // A piece ends at a multiple of the alignment, because the next one begins there.
+        let longest = usize::try_from(self.max_region).unwrap_or(usize::MAX);
+        let longest = (longest - longest % self.alignment).max(self.alignment);
+        let mut pieces = Vec::new();
+        let mut first = address;
+        while first != end {
+            if pieces.len() == self.max_regions as usize {
+                return Err(Error::new(
+                    ErrorKind::LimitReached,
+                    format!("{length} bytes are more regions than the {} that the device has", self.max_regions),
+                )
+                .with_hint("register a part of it, or copy through a smaller region"));
+            }
+            let border = (first / window).checked_add(1).and_then(|next| next.checked_mul(window)).unwrap_or(end);
+            let next = border.min(first.saturating_add(longest)).min(end);
+            pieces.push(first - address..next - address);
+            first = next;
         }
-        let borders = (0..count).map(|piece| {
-            let first = if piece == 0 { address } else { (address / window + piece) * window };
-            let last = (address / window + piece).checked_add(1).and_then(|next| next.checked_mul(window));
-            first - address..last.unwrap_or(end).min(end) - address
-        });
-        Ok(borders.collect())
+        Ok(pieces)
     }
 
     /// How many queue pairs the device says it has, all processes together. On macOS 26 one more than there are.
@@ -208,7 +240,7 @@ mod tests {
             page_size_cap: 0x4000,
             ..Default::default()
         };
-        DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_THUNDERBOLT, &device, 0x100_0000)
+        DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_THUNDERBOLT, &device, 0x100_0000, Gid::ZERO)
     }
 
     #[test]
@@ -224,7 +256,7 @@ mod tests {
     #[test]
     fn other_transports_count_requests() {
         let device = sys::ibv_device_attr { max_qp_wr: 16384, page_size_cap: 0xffff_f000, ..Default::default() };
-        let rules = DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_IB, &device, 1 << 30);
+        let rules = DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_IB, &device, 1 << 30, Gid::ZERO);
         assert_eq!(rules.depth_unit(), DepthUnit::Requests);
         assert_eq!(rules.max_message(), 1 << 30);
         assert_eq!(rules.places(1 << 20), 1);
@@ -236,8 +268,26 @@ mod tests {
     fn a_page_size_that_is_none_is_ignored() {
         for cap in [0, 1, 1 << 40, u64::MAX << 50] {
             let device = sys::ibv_device_attr { page_size_cap: cap, ..Default::default() };
-            let rules = DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_IB, &device, 1);
+            let rules = DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_IB, &device, 1, Gid::ZERO);
             assert_eq!(rules.alignment(), host_page(), "{cap:#x}");
+        }
+    }
+
+    /// Entry 0 of the GID table tells macOS 27, where messages of one frame are all that can be offered.
+    #[test]
+    fn macos_27_takes_single_frames() {
+        let device =
+            sys::ibv_device_attr { max_qp_wr: 4095, max_mr: 100, max_mr_size: 0xfa_0000, ..Default::default() };
+        let of = |gid| DeviceRules::new(sys::ibv_transport_type::IBV_TRANSPORT_THUNDERBOLT, &device, 0x100_0000, gid);
+        let uuid = of(Gid::from_bytes([0x5a; 16]));
+        assert_eq!((uuid.max_message(), uuid.max_region()), (4096, Some(16_384_000)));
+        let pieces = uuid.pieces(1 << 32, 40_000_000).unwrap();
+        assert_eq!(pieces, [0..16_384_000, 16_384_000..32_768_000, 32_768_000..40_000_000]);
+        let mut link_local = [0; 16];
+        link_local[..2].copy_from_slice(&[0xfe, 0x80]);
+        for gid in [Gid::from_bytes(link_local), Gid::from_ipv4([169, 254, 1, 1].into()), Gid::ZERO] {
+            let rules = of(gid);
+            assert_eq!((rules.max_message(), rules.max_region()), (16_773_120, None));
         }
     }
 

@@ -7,7 +7,7 @@
 //! | `library:PATH` | the software device as a C library, through `dlopen`: the way that a Mac's library is reached |
 //! | `system` | the installed library; `RDMA_TEST_DEVICES=A,B` names the devices at the two ends of a link (or one, twice) |
 //!
-//! `RDMA_TEST_TYPE=rc` runs it on reliable connections. Numbers of messages are small: an emulated machine is slow.
+//! `RDMA_TEST_PROFILE` is the profile of `soft` and `shared` (`thunderbolt`). `RDMA_TEST_TYPE=rc` runs it on reliable connections. Numbers of messages are small: an emulated machine is slow.
 
 mod conformance {
     mod connecting;

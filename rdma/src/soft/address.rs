@@ -4,6 +4,7 @@
 //! link-local IPv6 address made from the MAC, entry 1 the IPv4 address, entry 2 a second link-local address that does
 //! not change with the MAC.
 
+use super::profile::Profile;
 use super::topology::{End, Topology};
 use crate::Gid;
 
@@ -35,12 +36,28 @@ pub(crate) fn ipv4(cable: usize, end: usize) -> [u8; 4] {
 }
 
 /// The GID table that a device starts with.
-pub(crate) fn initial(fabric: u16, end: End, topology: &Topology) -> [Gid; TABLE_LENGTH] {
+pub(crate) fn initial(fabric: u16, end: End, topology: &Topology, profile: &Profile) -> [Gid; TABLE_LENGTH] {
     let ipv4 = topology.cable_of(end).map(|cable| {
         let first = topology.cables()[cable].0 == end;
         ipv4(cable, usize::from(!first))
     });
-    table(mac(fabric, end.host, end.device), ipv4)
+    let mut table = table(mac(fabric, end.host, end.device), ipv4);
+    if profile.uuid_gid {
+        // macOS 27: the domain's UUID first, then the link-local address, then the others (captured output; MCD).
+        table.rotate_right(1);
+        table[0] = domain_uuid(fabric, end.host);
+    }
+    table
+}
+
+/// The UUID of a host's Thunderbolt domain: of version 4, as random ones are.
+fn domain_uuid(fabric: u16, host: usize) -> Gid {
+    let halves = [1, 2].map(|half| scramble(half << 32 | u64::from(fabric) << 16 | host as u64).to_be_bytes());
+    let mut raw = [0; 16];
+    raw[..8].copy_from_slice(&halves[0]);
+    raw[8..].copy_from_slice(&halves[1]);
+    (raw[6], raw[8]) = (raw[6] & 0x0f | 0x40, raw[8] & 0x3f | 0x80);
+    Gid::from_bytes(raw)
 }
 
 /// The GID table of a device.

@@ -16,7 +16,7 @@ const PAGE: usize = 4096;
 pub const VERBS: sys::Verbs = calls::table(get_device_list);
 
 unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut sys::ibv_device {
-    match environment::host(PAGE) {
+    match environment::host(Some(PAGE)) {
         // SAFETY: `count` is null or may be written, as the caller of ibv_get_device_list promises.
         Ok(host) => unsafe { calls::device_list(Some(&host), count) },
         Err(error) => {

@@ -4,6 +4,7 @@
 //! it, and polling walks them: a finished receive stands in its slot, a finished send below the queue pair's count. An
 //! idle queue costs its poller two loads of lines that nobody writes.
 
+use super::address::scramble;
 use super::context::SoftContext;
 use super::fork::Birth;
 use super::matching;
@@ -236,7 +237,9 @@ impl Source {
             let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
             let room = overrun::admit(&qp.receive_cq, qp);
             let ending = if room { outcome.status.0 as u16 } else { LOST };
-            let done = Done { status: ending, length: outcome.length, ..flushed(room) };
+            let flags = if outcome.immediate.is_some() { Done::IMMEDIATE } else { 0 };
+            let immediate = outcome.immediate.unwrap_or(0);
+            let done = Done { status: ending, flags, length: outcome.length, immediate, ..flushed(room) };
             // SAFETY: as above.
             unsafe { slot.body.get().write(Body { done }) };
             slot.mark.store(Slot::done(lap), Ordering::Release);
@@ -278,7 +281,7 @@ impl Source {
                     ..Default::default()
                 };
                 // SAFETY: `taken` is below `room`.
-                unsafe { out.add(taken).write(completion) };
+                unsafe { out.add(taken).write(as_reported(qp, completion)) };
                 taken += 1;
                 (self.next, self.places) = (next, places);
             }
@@ -316,11 +319,13 @@ impl Source {
                     status: outcome.status,
                     opcode: opcode::IBV_WC_RECV,
                     byte_len: outcome.length,
+                    imm_data: outcome.immediate.unwrap_or(0),
+                    wc_flags: if outcome.immediate.is_some() { sys::IBV_WC_WITH_IMM } else { 0 },
                     qp_num: qp.number,
                     ..Default::default()
                 };
                 // SAFETY: `taken` is below `room`.
-                unsafe { out.add(taken).write(completion) };
+                unsafe { out.add(taken).write(as_reported(qp, completion)) };
                 taken += 1;
                 self.next += 1;
                 self.places += u64::from(record.places);
@@ -334,7 +339,7 @@ impl Source {
                 continue;
             }
             let mut outcome = status(u32::from(done.status));
-            if done.inline != 0 {
+            if done.flags & Done::INLINE != 0 {
                 if qp.device.regions.is_live(record.key) {
                     // SAFETY: the range was checked against the region when it was posted and `judge` found it writable;
                     // the region is still registered, and ibv_dereg_mr takes our latch before it returns (fence.rs).
@@ -349,11 +354,13 @@ impl Source {
                 status: outcome,
                 opcode: opcode::IBV_WC_RECV,
                 byte_len: done.length,
+                imm_data: done.immediate,
                 qp_num: qp.number,
+                wc_flags: if done.flags & Done::IMMEDIATE != 0 { sys::IBV_WC_WITH_IMM } else { 0 },
                 ..Default::default()
             };
             // SAFETY: `taken` is below `room`.
-            unsafe { out.add(taken).write(completion) };
+            unsafe { out.add(taken).write(as_reported(qp, completion)) };
             taken += 1;
         }
         if taken != 0 {
@@ -364,6 +371,33 @@ impl Source {
             qp.released.0.receive_places.store(self.places, Ordering::Release);
         }
         taken
+    }
+}
+
+/// A completion as the device gives it.
+#[inline]
+fn as_reported(qp: &SoftQp, completion: sys::ibv_wc) -> sys::ibv_wc {
+    if completion.status == status::IBV_WC_SUCCESS { completion } else { failed(qp, completion) }
+}
+
+/// Only the id, the status, the queue pair's number and the vendor's code mean anything in a failed completion
+/// (`ibv_poll_cq(3)`). A profile can fill the rest with garbage, so that a program that reads it is found out.
+#[cold]
+fn failed(qp: &SoftQp, completion: sys::ibv_wc) -> sys::ibv_wc {
+    if !qp.device.profile.garbles_failures {
+        return completion;
+    }
+    let garbage = |salt: u64| scramble(completion.wr_id ^ salt) as u32 | 1;
+    sys::ibv_wc {
+        vendor_err: garbage(1),
+        opcode: opcode(garbage(2)),
+        byte_len: garbage(3),
+        imm_data: garbage(4),
+        src_qp: garbage(5),
+        wc_flags: garbage(6) as _,
+        pkey_index: garbage(7) as u16,
+        slid: garbage(8) as u16,
+        ..completion
     }
 }
 

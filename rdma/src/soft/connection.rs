@@ -117,6 +117,9 @@ fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -
     if !qp.device.is_active() {
         return Err(libc::ETIMEDOUT);
     }
+    if qp.device.profile.refuses_loopback && own.contains(&remote) {
+        return Err(libc::EINVAL);
+    }
     // The destination is resolved on the link: what is not there does not answer.
     let known = qp.device.far().is_some_and(|far| far.gids().contains(&remote));
     if !known || family(local) != family(remote) {

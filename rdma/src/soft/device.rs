@@ -15,6 +15,9 @@ use rdma_sys as sys;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+/// `IBV_NODE_CA`, where InfiniBand's verbs are spoken.
+const CHANNEL_ADAPTER: i32 = 1;
+
 #[repr(C)]
 pub(crate) struct SoftDevice {
     pub(crate) abi: sys::ibv_device,
@@ -67,7 +70,7 @@ impl SoftDevice {
         };
         let mut abi = sys::ibv_device {
             // IOKit's node type for these devices is 100, too (SQCU).
-            node_type: sys::ibv_node_type(profile.transport),
+            node_type: sys::ibv_node_type(if profile.transport == 0 { CHANNEL_ADAPTER } else { profile.transport }),
             transport_type: sys::ibv_transport_type(profile.transport),
             reserved_ops: [core::ptr::null_mut(); 2],
             name: [0; 64],
@@ -87,8 +90,8 @@ impl SoftDevice {
             registrations: quota(Resource::Region, profile.max_mr),
             queue_pairs: Quota::own(profile.queue_pairs),
             regions: RegionTable::new(profile.max_mr),
+            gids: Mutex::new(address::initial(fabric, end, &wiring.topology, &profile)),
             profile,
-            gids: Mutex::new(address::initial(fabric, end, &wiring.topology)),
             wiring,
             numbers: Mutex::new(Numbers::default()),
             far: OnceLock::new(),

@@ -5,9 +5,6 @@ use super::{Fabric, Host, Profile, Topology};
 use crate::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// The device page unless a variable says otherwise: that of Apple silicon.
-pub(crate) const PAGE: usize = 16 * 1024;
-
 /// Reads a variable; unset and empty are the same.
 fn variable(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
@@ -30,11 +27,9 @@ fn topology(text: &str) -> Result<Topology> {
     }
 }
 
-fn profile(page: usize) -> Result<Profile> {
-    let mut profile = match variable("RDMA_SOFT_PROFILE")? {
-        None => Profile::default().with_page(page)?,
-        Some(text) => Profile::with_changes(&text, page)?,
-    };
+fn profile(page: Option<usize>) -> Result<Profile> {
+    let text = variable("RDMA_SOFT_PROFILE")?;
+    let mut profile = Profile::with_changes(text.as_deref().unwrap_or("thunderbolt"), page)?;
     if let Some(page) = variable("RDMA_SOFT_PAGE")? {
         let bytes = page.parse().map_err(|_| wrong("RDMA_SOFT_PAGE", &page, "a number of bytes"))?;
         profile = profile.with_page(bytes)?;
@@ -44,8 +39,8 @@ fn profile(page: usize) -> Result<Profile> {
 
 /// The host `RDMA_SOFT_HOST` (0) of the fabric named `RDMA_SOFT_FABRIC`, or of one of this process alone if there is no
 /// name, with the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), the profile `RDMA_SOFT_PROFILE` (`thunderbolt`) and the device
-/// page `RDMA_SOFT_PAGE` (`page`). The variables are read at the first call, and the fabric is made or joined then.
-pub(crate) fn host(page: usize) -> Result<Host> {
+/// page `RDMA_SOFT_PAGE` (`page`, or else the profile's). The variables are read at the first call, and the fabric is made or joined then.
+pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     static FABRIC: PerProcess<Mutex<Option<Fabric>>> = PerProcess::new();
     let mut fabric = FABRIC.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     let number = variable("RDMA_SOFT_HOST")?.unwrap_or_else(|| "0".to_owned());

@@ -3,10 +3,11 @@
 //! The rules are those of the device: a send without a receive waits; without a connected peer it is lost, and completes
 //! with success; counts of frames that differ are a length error at the receiver and a success at the sender (TN3205:
 //! both must post the same number of frames, otherwise the receive fails; the statuses are ADU's and SQCU's reports).
-//! Each send and each receive is used once, in order.
+//! Each send and each receive is used once, in order. What other profiles do differently is in `rules.rs`.
 
 use super::overrun;
-use super::queue_pair::{Attention, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::queue_pair::{Attention, Done, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::rules;
 use super::shared::exchange;
 use super::small;
 use core::ptr;
@@ -29,6 +30,12 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                 None => {}
                 // Its error state is only a matter of time: see overrun.rs.
                 Some(peer) if peer.attention.0.has(Attention::FAILING) => {}
+                Some(peer) if qp.limits.special => {
+                    let peer = peer.clone();
+                    if !rules::step(qp, &peer, send, record) {
+                        return;
+                    }
+                }
                 Some(peer) => {
                     let slot = peer.slots.at(send.next_slot);
                     // SAFETY: the slot exists for the life of the ring, which `peer` keeps.
@@ -49,6 +56,10 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
         if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
             record.lost = true;
         }
+        if qp.limits.special {
+            rules::after_send(qp, record);
+            send.delivered = 0;
+        }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
     }
@@ -63,7 +74,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
 /// receive. Whoever polls next looks at the flags and calls `advance` again, so nobody who can observe a completion
 /// misses it, and posting a receive needs no memory fence.
 #[cold]
-fn wait(qp: &SoftQp, peer: &SoftQp, slot: &Slot, lap: u32) -> bool {
+pub(crate) fn wait(qp: &SoftQp, peer: &SoftQp, slot: &Slot, lap: u32) -> bool {
     qp.attention.0.set(Attention::WAITS);
     peer.attention.0.set(Attention::AWAITED);
     slot.mark.load(Ordering::SeqCst) != Slot::posted(lap)
@@ -84,42 +95,83 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
     // SAFETY: the mark says posted, with acquire, so the owner's write of this form is visible, and from then on the
     // slot is the matcher's; we are the matcher, for we hold the send latch of the queue pair that it is paired with.
     let posted = unsafe { (*slot.body.get()).posted };
-    if record.length != 0 && !qp.device.regions.is_live(record.key) {
+    if !is_there(qp, record) {
+        return false;
+    }
+    let verdict = judge(peer, record.length, record.places, &posted);
+    let copied = if verdict == status::IBV_WC_SUCCESS { record.length } else { 0 };
+    let ending = Ending { status: verdict, copied, length: record.length, immediate: None };
+    // SAFETY: `is_there` and `judge` have said so; we are the matcher.
+    unsafe { deliver(peer, slot, lap, &posted, record.address as *const u8, &ending) };
+    true
+}
+
+/// Whether a send's payload can still be read. If not, the send has failed.
+#[inline]
+pub(crate) fn is_there(qp: &SoftQp, record: &mut SendRecord) -> bool {
+    if record.length != 0 && !record.owned && !qp.device.regions.is_live(record.key) {
         // Deregistered while the send waited: nothing left the host. Inferred.
         record.status = status::IBV_WC_LOC_PROT_ERR.0;
         return false;
     }
-    let verdict = judge(peer, record.length, record.places, &posted);
-    let source = record.address as *const u8;
-    let length = record.length as usize;
+    true
+}
+
+/// How a receive ends.
+pub(crate) struct Ending {
+    pub(crate) status: status,
+    /// The bytes that reach its memory.
+    pub(crate) copied: u32,
+    /// The bytes that its completion tells.
+    pub(crate) length: u32,
+    pub(crate) immediate: Option<u32>,
+}
+
+/// Ends a receive, with the bytes at `source`.
+///
+/// # Safety
+///
+/// The slot is the matcher's, who calls this, and says posted as `posted`. If bytes are copied, they can be read: the
+/// sender's region was checked to hold the range when it was posted, is registered, and cannot go while the caller holds
+/// the send latch, because `ibv_dereg_mr` takes it before it returns (fence.rs). And they can be written: `judge`, or
+/// `rules::meet`, found the receive permitted, its region live and the range as long.
+#[inline]
+pub(crate) unsafe fn deliver(
+    peer: &SoftQp,
+    slot: &Slot,
+    lap: u32,
+    posted: &Posted,
+    source: *const u8,
+    ending: &Ending,
+) {
+    let length = ending.copied as usize;
     // SAFETY: the slot is the matcher's until the store of the mark below; `posted` has been read from it.
     let done = unsafe { &raw mut (*slot.body.get()).done };
-    let mut inline = 0;
-    if verdict == status::IBV_WC_SUCCESS && length != 0 {
+    let mut flags = 0;
+    if length != 0 {
         if length <= INLINE {
-            inline = 1;
-            // SAFETY: the sender's region was checked to hold the range when it was posted, is still registered (checked
-            // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs). The
-            // payload has room for INLINE bytes.
+            flags = Done::INLINE;
+            // SAFETY: the source can be read, promised by the caller; the payload has room for INLINE bytes.
             unsafe { small::copy(source, (&raw mut (*done).payload).cast(), length) };
         } else {
             let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
-            // SAFETY: as above for the source. The receiver's range was checked when it was posted (`forbidden`), its
-            // region is still registered (`judge`), and its deregistration waits for our latch, too. The ranges may
-            // overlap if one process plays both hosts, hence `copy`.
+            // SAFETY: promised by the caller; the deregistration of the target's region waits for our latch, too. The
+            // ranges may overlap if one process plays both hosts, hence `copy`.
             unsafe { ptr::copy(source, target, length) };
         }
     }
-    let outcome = if overrun::admit(&peer.receive_cq, peer) { verdict.0 as u16 } else { LOST };
+    if ending.immediate.is_some() {
+        flags |= Done::IMMEDIATE;
+    }
+    let outcome = if overrun::admit(&peer.receive_cq, peer) { ending.status.0 as u16 } else { LOST };
     // SAFETY: as for `done`.
     unsafe {
         (&raw mut (*done).status).write(outcome);
-        (&raw mut (*done).inline).write(inline);
-        (&raw mut (*done).length).write(record.length);
-        (&raw mut (*done).immediate).write(0);
+        (&raw mut (*done).flags).write(flags);
+        (&raw mut (*done).length).write(ending.length);
+        (&raw mut (*done).immediate).write(ending.immediate.unwrap_or(0));
     }
     slot.mark.store(Slot::done(lap), Ordering::Release);
-    true
 }
 
 /// The status with which a receive of `receiver` ends when a message of this length, in so many places, meets it.

@@ -36,6 +36,7 @@ mod quota;
 mod region;
 mod registry;
 mod ring;
+mod rules;
 #[cfg(all(loom, test))]
 mod schedules;
 mod shared;

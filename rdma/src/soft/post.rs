@@ -1,9 +1,11 @@
 //! `ibv_post_send` and `ibv_post_recv` of the software device, reached through `context->ops`.
 
-use super::profile::ReturnStyle;
+use super::profile::{Matching, ReturnStyle};
 use super::queue_pair::{
-    Attention, Body, Done, INLINE, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp,
+    Attention, Body, Done, INLINE, InlineCell, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot,
+    SoftQp,
 };
+use super::ring::Ring;
 use super::{matching, overrun};
 use core::ffi::c_int;
 use core::ptr;
@@ -92,19 +94,28 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         _ => return Err(libc::EINVAL),
     }
     let flags = request.send_flags;
-    if request.opcode != sys::ibv_wr_opcode::IBV_WR_SEND {
+    let immediate = match request.opcode {
+        sys::ibv_wr_opcode::IBV_WR_SEND => None,
+        sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM if qp.limits.takes_immediate => Some(request.imm_data),
         // TN3205: SEND and RECV only.
-        return Err(libc::EOPNOTSUPP);
-    }
-    if flags & sys::IBV_SEND_INLINE != 0 {
-        // Inline capacity is granted as 0.
+        _ => return Err(libc::EOPNOTSUPP),
+    };
+    let inline = flags & sys::IBV_SEND_INLINE != 0;
+    if inline && (qp.inline.is_none() || sge.length > qp.limits.max_inline) {
+        // As much as was granted: on Thunderbolt, 0.
         return Err(libc::EINVAL);
     }
     let places = qp.limits.places(sge.length).ok_or(libc::EINVAL)?;
-    if request.num_sge != 0 && sge.length != 0 {
+    if request.num_sge != 0 && sge.length != 0 && !inline {
         match qp.device.regions.find(sge.lkey) {
             Some(region) if region.domain == qp.domain.identity() && region.serial <= send.known_regions => {
                 if !region.holds(sge.addr, sge.length) && outcome == status::IBV_WC_SUCCESS {
+                    outcome = status::IBV_WC_LOC_PROT_ERR;
+                }
+            }
+            // On a network adapter it is found out when the request is carried out.
+            _ if qp.limits.matching == Matching::Messages => {
+                if outcome == status::IBV_WC_SUCCESS {
                     outcome = status::IBV_WC_LOC_PROT_ERR;
                 }
             }
@@ -114,7 +125,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
     if send.posted_places - send.returned_places + u64::from(places) > u64::from(send.depth) {
         send.returned_places = qp.released.0.send_places.load(Ordering::Acquire);
         if send.posted_places - send.returned_places + u64::from(places) > u64::from(send.depth) {
-            return Err(libc::ENOMEM);
+            return if qp.limits.loses_excess { Ok(()) } else { Err(libc::ENOMEM) };
         }
     }
     if send.posted - send.returned >= qp.send_cq.fill.share() {
@@ -123,15 +134,22 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
             overrun::watch(&qp.send_cq);
         }
     }
+    let address = match &qp.inline {
+        // SAFETY: inline data can be read during this call, promised by the caller.
+        Some(cells) if inline => unsafe { keep(cells, send.posted, &sge) },
+        _ => sge.addr,
+    };
     let record = SendRecord {
         wr_id: request.wr_id,
-        address: sge.addr,
+        address,
         length: sge.length,
         key: sge.lkey,
         places,
         status: outcome.0,
         signaled: qp.signal_all || flags & sys::IBV_SEND_SIGNALED != 0,
         lost: false,
+        owned: inline,
+        immediate,
         message: None,
     };
     // SAFETY: the cell's last use is over: the ring has at least `depth` cells, each request takes a place at least, and
@@ -140,6 +158,19 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
     send.posted += 1;
     send.posted_places += u64::from(places);
     Ok(())
+}
+
+/// Takes inline data, which is the caller's again after the call. Returns where it is kept.
+///
+/// # Safety
+///
+/// The range of `sge` can be read, and is at most as long as a cell. The cell's last use is over.
+#[cold]
+unsafe fn keep(cells: &Ring<InlineCell>, counter: u64, sge: &sys::ibv_sge) -> u64 {
+    let cell = cells.at(counter).cast::<u8>();
+    // SAFETY: promised by the caller. The source is the caller's, the cell ours.
+    unsafe { ptr::copy_nonoverlapping(sge.addr as *const u8, cell, sge.length as usize) };
+    cell.addr() as u64
 }
 
 /// # Safety
@@ -195,7 +226,7 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
     // SAFETY: passed on to the caller.
     let sge = unsafe { element(request.sg_list, request.num_sge)? };
     // From INIT on, as on classic verbs (HEL and MCD post there on Macs; LLAMA says RTS).
-    if receive.state == state::IBV_QPS_RESET {
+    if receive.state.0 < qp.limits.first_receive.0 {
         return Err(libc::EINVAL);
     }
     let places = qp.limits.places(sge.length).ok_or(libc::EINVAL)?;
@@ -205,13 +236,14 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
             Some(region) if region.domain == qp.domain.identity() && region.serial <= receive.known_regions => {
                 forbidden = !region.holds(sge.addr, sge.length) || region.access & sys::IBV_ACCESS_LOCAL_WRITE == 0;
             }
+            _ if qp.limits.matching == Matching::Messages => forbidden = true,
             _ => return Err(libc::EFAULT),
         }
     }
     if receive.posted_places - receive.returned_places + u64::from(places) > u64::from(receive.depth) {
         receive.returned_places = qp.released.0.receive_places.load(Ordering::Acquire);
         if receive.posted_places - receive.returned_places + u64::from(places) > u64::from(receive.depth) {
-            return Err(libc::ENOMEM);
+            return if qp.limits.loses_excess { Ok(()) } else { Err(libc::ENOMEM) };
         }
     }
     if receive.posted - receive.returned >= qp.receive_cq.fill.share() {
@@ -252,5 +284,5 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
 /// What is left of a receive that was flushed, if there is room for its completion.
 pub(crate) fn flushed(room: bool) -> Done {
     let outcome = if room { status::IBV_WC_WR_FLUSH_ERR.0 as u16 } else { LOST };
-    Done { status: outcome, inline: 0, length: 0, immediate: 0, payload: [0; INLINE] }
+    Done { status: outcome, flags: 0, length: 0, immediate: 0, payload: [0; INLINE] }
 }

@@ -20,7 +20,42 @@ pub enum ReturnStyle {
     MinusOne,
 }
 
+/// How messages and receives meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matching {
+    /// One message, one receive, of the same number of frames; a send waits for its receive.
+    Frames,
+    /// As `Frames`; but the frames of a message that is longer than its receive go on into the next ones.
+    Mispairing,
+    /// Each frame fills a receive of its own; a send waits for them all.
+    Packets,
+    /// One message, one receive at least as long; a message without a receive is lost.
+    Messages,
+}
+
+/// What becomes of requests beyond the granted depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverPosting {
+    /// ENOMEM.
+    Refused,
+    /// They are accepted, and never heard of again; what comes after them is paired with the wrong messages.
+    Lost,
+}
+
+/// Which access a registration may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Any,
+    /// Local write, nothing else.
+    LocalOnly,
+    /// Local write, remote write and remote read, all three.
+    AllThree,
+}
+
 /// What a device does, as a set of limits and switches. See the constructors for the profiles there are.
+///
+/// Any of them can be changed, by text: `"thunderbolt,regions=8,over_posting=lost".parse()`, see its
+/// [`FromStr`](#impl-FromStr-for-Profile).
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub(crate) name: Cow<'static, str>,
@@ -50,6 +85,24 @@ pub struct Profile {
     pub(crate) post_errors: ReturnStyle,
     /// Whether a failed post names the request that failed.
     pub(crate) sets_bad_wr: bool,
+    pub(crate) matching: Matching,
+    /// Whether a registration longer than `max_mr_size` is refused.
+    pub(crate) enforces_mr_size: bool,
+    pub(crate) over_posting: OverPosting,
+    /// Whether the fields of a failed completion that mean nothing hold garbage.
+    pub(crate) garbles_failures: bool,
+    /// Whether a connection to one's own port is refused at once, instead of not being answered.
+    pub(crate) refuses_loopback: bool,
+    pub(crate) access: Access,
+    /// Whether receives can be posted from RTS on only, instead of from INIT on.
+    pub(crate) receives_need_rts: bool,
+    /// Whether an empty message is lost, without a completion.
+    pub(crate) loses_empty: bool,
+    /// The bytes that can be sent inline, at most [`INLINE`](super::queue_pair::INLINE).
+    pub(crate) max_inline: u32,
+    pub(crate) takes_immediate: bool,
+    /// Whether entry 0 of the GID table is the Thunderbolt domain's UUID.
+    pub(crate) uuid_gid: bool,
 }
 
 /// A frame of the Thunderbolt link, in bytes (TN3205: depth is counted in frames of 4096 bytes).
@@ -93,7 +146,87 @@ impl Profile {
             post_errors: ReturnStyle::NegativeErrno,
             // SQCU: not written.
             sets_bad_wr: false,
+            // TN3205: the same number of frames on both sides; the send waits.
+            matching: Matching::Frames,
+            enforces_mr_size: false,
+            // Conflict: −12 at a definite place (HEL pull requests 35, 41), or accepted without end (SQCU).
+            over_posting: OverPosting::Refused,
+            garbles_failures: false,
+            refuses_loopback: false,
+            // Conflict: TN3205, HEL, SQCU and MCD register for local write only, LLAMA and ANE found all three necessary.
+            access: Access::Any,
+            // Conflict: HEL and MCD post in INIT, LLAMA found RTS necessary.
+            receives_need_rts: false,
+            loses_empty: false,
+            // Nobody has reported inline or immediate data; everybody asks for 0 bytes of it.
+            max_inline: 0,
+            takes_immediate: false,
+            uuid_gid: false,
         }
+    }
+
+    /// Apple's device as macOS 27.0 is reported to show it (MCD; captured output of `ibv_devinfo`): three queue pairs,
+    /// regions of at most 16,384,000 bytes, and a message of more than one frame fills as many receives.
+    ///
+    /// Each receive but the message's last ends with `LOC_LEN_ERR` and 4096 bytes; a receive longer than a frame fails; an
+    /// empty send is lost. So this crate offers messages of one frame there: see
+    /// [`DeviceRules::max_message`](crate::DeviceRules::max_message).
+    pub fn thunderbolt_27() -> Self {
+        Profile {
+            name: Cow::Borrowed("thunderbolt_27"),
+            queue_pairs: 3,
+            max_qp: 3,
+            // ADU, of a device with three queue pairs.
+            max_cq: 6,
+            max_pd: 6,
+            enforces_mr_size: true,
+            matching: Matching::Packets,
+            loses_empty: true,
+            uuid_gid: true,
+            ..Profile::thunderbolt()
+        }
+    }
+
+    /// Unreliable connections as a network adapter has them (the InfiniBand specification; measured with Linux's `rdma_rxe`):
+    /// depth is counted in requests, a receive may be longer than its message, a message without a receive is lost, and one
+    /// that is longer than its receive ends the receiver's queue pair.
+    pub fn classic() -> Self {
+        Profile {
+            name: Cow::Borrowed("classic"),
+            // InfiniBand's verbs over Ethernet (RoCE).
+            transport: 0,
+            link_layer: 2,
+            queue_pairs: 64,
+            max_qp: 64,
+            max_cq: 64,
+            max_pd: 64,
+            max_mr: 1024,
+            max_cqe: 32_767,
+            max_mr_size: u64::MAX,
+            depth_unit: DepthUnit::Requests,
+            // rdma_rxe rounds up to one less than a power of two.
+            grants: Cow::Borrowed(&[7, 15, 31, 63, 127, 255, 511, 1023, 2047, 4095]),
+            // rdma_rxe's.
+            max_msg_sz: 0x80_0000,
+            max_message: 0x80_0000,
+            page: 4096,
+            four_gib_rule: false,
+            register_first: false,
+            post_errors: ReturnStyle::Errno,
+            sets_bad_wr: true,
+            matching: Matching::Messages,
+            max_inline: 32,
+            takes_immediate: true,
+            ..Profile::thunderbolt()
+        }
+    }
+
+    /// The profile of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Profile::thunderbolt, Profile::thunderbolt_27, Profile::classic]
+            .into_iter()
+            .map(|make| make())
+            .find(|profile| profile.name == name)
     }
 
     /// The name of the profile.

@@ -19,7 +19,7 @@ use super::completion_queue::SoftCq;
 use super::device::SoftDevice;
 use super::fork::Birth;
 use super::object::QpObject;
-use super::profile::{FRAME, Profile};
+use super::profile::{FRAME, Matching, OverPosting, Profile};
 use super::protection_domain::SoftPd;
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
@@ -52,6 +52,8 @@ pub(crate) struct SoftQp {
     /// What `ibv_query_qp` answers. Locked after the fabric's wiring, before any latch.
     pub(crate) attributes: Mutex<Attributes>,
     pub(crate) sends: Ring<SendRecord>,
+    /// Where the data of inline sends is kept, if the device takes any. A cell goes with the one of `sends`.
+    pub(crate) inline: Option<Ring<InlineCell>>,
     pub(crate) receives: Ring<ReceiveRecord>,
     pub(crate) slots: Ring<Slot>,
     pub(crate) send: Apart<Latch<SendQueue>>,
@@ -125,6 +127,14 @@ pub(crate) struct Released {
 pub(crate) struct Limits {
     pub(crate) max_message: u32,
     pub(crate) frames: bool,
+    pub(crate) matching: Matching,
+    /// Whether anything but the rules of `Matching::Frames` is to be looked after: see `rules.rs`.
+    pub(crate) special: bool,
+    pub(crate) loses_empty: bool,
+    pub(crate) loses_excess: bool,
+    pub(crate) takes_immediate: bool,
+    pub(crate) max_inline: u32,
+    pub(crate) first_receive: sys::ibv_qp_state,
 }
 
 impl Limits {
@@ -132,7 +142,22 @@ impl Limits {
         Limits {
             max_message: u32::try_from(profile.max_message).unwrap_or(u32::MAX),
             frames: profile.depth_unit == DepthUnit::Frames,
+            matching: profile.matching,
+            special: profile.matching != Matching::Frames || profile.loses_empty,
+            loses_empty: profile.loses_empty,
+            loses_excess: profile.over_posting == OverPosting::Lost,
+            takes_immediate: profile.takes_immediate,
+            max_inline: profile.max_inline,
+            first_receive: match profile.receives_need_rts {
+                true => sys::ibv_qp_state::IBV_QPS_RTS,
+                false => sys::ibv_qp_state::IBV_QPS_INIT,
+            },
         }
+    }
+
+    /// The frames that a message has.
+    pub(crate) fn frames_of(length: u32) -> u32 {
+        length.div_ceil(FRAME as u32).max(1)
     }
 
     /// The places that a message takes, if it is not too long.
@@ -141,7 +166,7 @@ impl Limits {
         if length > self.max_message {
             return None;
         }
-        Some(if self.frames { length.div_ceil(FRAME as u32).max(1) } else { 1 })
+        Some(if self.frames { Limits::frames_of(length) } else { 1 })
     }
 }
 
@@ -173,6 +198,8 @@ pub(crate) struct SendQueue {
     pub(crate) matched: u64,
     /// The peer's next receive: a counter of its slots. Valid while there is a peer.
     pub(crate) next_slot: u64,
+    /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
+    pub(crate) delivered: u32,
     /// In a shared fabric: how many have been written to the peer's area, lost or flushed.
     pub(crate) written: u64,
     pub(crate) outbound: Option<Box<Outbound>>,
@@ -208,8 +235,11 @@ pub(crate) struct SendRecord {
     pub(crate) places: u32,
     pub(crate) status: u32,
     pub(crate) signaled: bool,
-    /// The completion queue had no room for it.
+    /// There is no completion of it: the completion queue had no room.
     pub(crate) lost: bool,
+    /// The payload is in an [`InlineCell`], no region's.
+    pub(crate) owned: bool,
+    pub(crate) immediate: Option<u32>,
     /// In a shared fabric: its number among the messages of the connection, if it is one.
     pub(crate) message: Option<u64>,
 }
@@ -225,6 +255,9 @@ pub(crate) struct ReceiveRecord {
 
 /// How many bytes of payload travel with a completion: what is left of its cache line.
 pub(crate) const INLINE: usize = 48;
+
+/// Data that was sent inline.
+pub(crate) type InlineCell = [u8; INLINE];
 
 /// The one cache line that crosses between the two cores for a small message: first the posted receive, then its
 /// completion.
@@ -261,11 +294,19 @@ pub(crate) struct Posted {
 #[derive(Clone, Copy)]
 pub(crate) struct Done {
     pub(crate) status: u16,
-    /// The payload is here and not in the receiver's memory yet.
-    pub(crate) inline: u16,
+    /// Of [`Done::INLINE`] and [`Done::IMMEDIATE`].
+    pub(crate) flags: u16,
     pub(crate) length: u32,
+    /// As it crossed: big-endian.
     pub(crate) immediate: u32,
     pub(crate) payload: [u8; INLINE],
+}
+
+impl Done {
+    /// The payload is here and not in the receiver's memory yet.
+    pub(crate) const INLINE: u16 = 1;
+    /// There is immediate data.
+    pub(crate) const IMMEDIATE: u16 = 2;
 }
 
 /// The `status` of a receive whose completion was lost: the completion queue had no room for it.
@@ -273,7 +314,7 @@ pub(crate) const LOST: u16 = u16::MAX;
 
 impl Slot {
     pub(crate) fn empty() -> Self {
-        let done = Done { status: 0, inline: 0, length: 0, immediate: 0, payload: [0; INLINE] };
+        let done = Done { status: 0, flags: 0, length: 0, immediate: 0, payload: [0; INLINE] };
         Slot { mark: AtomicU32::new(0), body: SlotUnsafeCell::new(Body { done }) }
     }
 

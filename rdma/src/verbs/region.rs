@@ -52,6 +52,7 @@ impl RawRegion {
         if let Some(window) = rules.address_window().filter(|&window| length as u64 > window) {
             return Err(on_device(too_long_for_window(length, window)));
         }
+        check_length(rules, length).map_err(on_device)?;
         let pages = Pages::map(length, rules.alignment(), rules.address_window())
             .map_err(|error| error.with_detail(format!("no room for a region of {length} bytes")))?;
         let (base, mapped) = (pages.base(), pages.length());
@@ -195,6 +196,12 @@ fn too_long_for_window(length: usize, window: u64) -> Error {
     .with_hint("this device knows the low 32 bits of an address only: make several regions")
 }
 
+fn check_length(rules: &DeviceRules, length: usize) -> Result<()> {
+    let Some(longest) = rules.max_region().filter(|&longest| length as u64 > longest) else { return Ok(()) };
+    Err(Error::argument(format!("a region of {length} bytes, where {longest} is the most"))
+        .with_hint("make several regions: DeviceRules::pieces says where to cut"))
+}
+
 fn empty() -> Error {
     Error::argument("a region of no bytes: a memory region has at least one")
 }
@@ -209,6 +216,7 @@ fn check(rules: &DeviceRules, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usiz
     if length == 0 {
         return Err(empty());
     }
+    check_length(rules, length)?;
     let address = base.addr().get();
     if address % rules.alignment() != 0 {
         return Err(Error::argument(format!(

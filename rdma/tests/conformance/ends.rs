@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::support::{LONG, fabrics};
+use rdma::soft::{Fabric, Topology};
 use rdma::{
     Buffer, Completion, CompletionQueue, Context, Device, MemoryRegion, PreparedQueuePair, ProtectionDomain, Provider,
     QueuePair, QueuePairBuilder, QueuePairType, Transfer, connect,
@@ -40,7 +41,12 @@ impl Link {
                 named(&Provider::system().unwrap(), &names)
             }
             _ => {
-                let fabric = if provider == "shared" { fabrics::shared() } else { fabrics::mesh(2) };
+                let profile = std::env::var("RDMA_TEST_PROFILE").unwrap_or_else(|_| "thunderbolt".to_owned());
+                let (topology, profile) = (Topology::mesh(2).unwrap(), profile.parse().unwrap());
+                let fabric = match provider.as_str() {
+                    "shared" => Fabric::join_with(&fabrics::name(), topology, profile, 0).unwrap().fabric(),
+                    _ => Fabric::new(topology, profile),
+                };
                 [0, 1].map(|host| Provider::soft(&fabric.host(host).unwrap()).unwrap().first_active().unwrap())
             }
         };

@@ -2,6 +2,7 @@
 
 use super::{domain, here, hold, let_go, number, pointer};
 use crate::soft::fence;
+use crate::soft::profile::Access;
 use crate::soft::protection_domain::SoftMr;
 use crate::soft::registry;
 #[cfg(target_os = "linux")]
@@ -51,6 +52,15 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
     let access = access & !OPTIONAL;
     let remote_write = sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_ATOMIC;
     if access & !KNOWN != 0 || (access & remote_write != 0 && access & sys::IBV_ACCESS_LOCAL_WRITE == 0) {
+        return Err(libc::EINVAL);
+    }
+    let all = sys::IBV_ACCESS_LOCAL_WRITE | sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_READ;
+    let permitted = match profile.access {
+        Access::Any => true,
+        Access::LocalOnly => access == sys::IBV_ACCESS_LOCAL_WRITE,
+        Access::AllThree => access & all == all,
+    };
+    if !permitted || (profile.enforces_mr_size && length as u64 > profile.max_mr_size) {
         return Err(libc::EINVAL);
     }
     let base = address.addr();

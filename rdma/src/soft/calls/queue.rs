@@ -6,7 +6,9 @@ use crate::soft::connection;
 use crate::soft::fork::Birth;
 use crate::soft::object::{CqObject, QpObject};
 use crate::soft::overrun::{self, Fill};
-use crate::soft::queue_pair::{Apart, Attention, Attributes, Limits, ReceiveQueue, Released, SendQueue, Slot, SoftQp};
+use crate::soft::queue_pair::{
+    Apart, Attention, Attributes, INLINE, Limits, ReceiveQueue, Released, SendQueue, Slot, SoftQp,
+};
 use crate::soft::registry;
 use crate::soft::ring::Ring;
 use crate::soft::shared::blocks::Link;
@@ -104,7 +106,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         max_recv_wr: receive_depth,
         max_send_sge: 1,
         max_recv_sge: 1,
-        max_inline_data: 0,
+        max_inline_data: device.profile.max_inline,
     };
     let abi = sys::ibv_qp {
         context: domain.context.pointer(),
@@ -134,6 +136,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             known_regions: u64::MAX,
         }),
         sends: Ring::new(send_depth, Default::default),
+        inline: (granted.max_inline_data != 0).then(|| Ring::new(send_depth, || [0; INLINE])),
         receives: Ring::new(receive_depth, Default::default),
         slots: Ring::of_shared(receive_depth, Slot::empty),
         send: Apart(Latch::new(SendQueue {
@@ -147,6 +150,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             returned_places: 0,
             matched: 0,
             next_slot: 0,
+            delivered: 0,
             written: 0,
             outbound: None,
             peer_number: 0,

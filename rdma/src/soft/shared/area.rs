@@ -7,14 +7,13 @@
 //! A writer may be stopped in the middle of a copy, and go on after the connection is gone. So it says which area it
 //! holds, and an area that is held by a living member is not used for another connection.
 
-use super::descriptor::{Cut, Descriptor, Message};
+use super::descriptor::{Cut, Descriptor, Message, is_short};
 use super::file::Window;
 use super::layout::AreaLayout;
 use super::membership::{Member, Membership};
 use super::owners;
 use crate::Result;
 use crate::soft::profile::FRAME;
-use crate::soft::queue_pair::INLINE;
 use crate::soft::topology::End;
 use crate::verbs::sync::{AtomicU16, Ordering, fence};
 use core::ptr::{self, NonNull};
@@ -30,6 +29,13 @@ pub(crate) const DESCRIPTOR: usize = size_of::<Descriptor>();
 pub(crate) const LINK: usize = size_of::<AtomicU16>();
 
 const _: () = assert!(size_of::<Cut>() <= AREA_HEADER && AREA_HEADER.is_multiple_of(align_of::<Descriptor>()));
+
+/// A part of a message: whole frames that come before it, and its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) skipped: u32,
+    pub(crate) length: u32,
+}
 
 /// An area in memory.
 pub(crate) struct Area {
@@ -112,11 +118,11 @@ impl Area {
     ///
     /// # Safety
     ///
-    /// `length` bytes at `source` can be read.
+    /// `message.length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, length: u32) {
+    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, message: Message) {
         // SAFETY: passed on to the caller.
-        unsafe { self.descriptor(index).put_inline(generation, index, source, length) };
+        unsafe { self.descriptor(index).put_inline(generation, index, source, message) };
     }
 
     /// For the writer: see [`Descriptor::put`].
@@ -164,20 +170,27 @@ impl Area {
         self.descriptor(index).look(generation, index)
     }
 
-    /// For the reader: copies a message's payload out. Returns false if its frames are not frames.
+    /// For the reader: copies a part of a message's payload out, which begins after so many whole frames. Returns false if
+    /// its frames are not frames.
     ///
     /// # Safety
     ///
-    /// `message.length` bytes at `target` can be written.
+    /// `length` bytes at `target` can be written.
     #[inline]
-    pub(crate) unsafe fn take(&self, index: u64, message: Message, target: *mut u8) -> bool {
-        let length = message.length as usize;
-        if length <= INLINE {
-            // SAFETY: the length was checked; the rest is passed on to the caller.
+    pub(crate) unsafe fn take(&self, index: u64, message: Message, part: Part, target: *mut u8) -> bool {
+        let length = part.length as usize;
+        if is_short(message.length, message.immediate.is_some()) {
+            // SAFETY: passed on to the caller.
             unsafe { self.descriptor(index).take(target, length) };
             return true;
         }
         let (mut done, mut first) = (0, message.first);
+        for _ in 0..part.skipped {
+            if u32::from(first) >= self.frames {
+                return false;
+            }
+            first = self.link(first).load(Ordering::Relaxed);
+        }
         while done < length {
             if u32::from(first) >= self.frames {
                 return false;
@@ -224,9 +237,7 @@ pub(crate) fn claim(membership: &Membership, end: End, far: Option<End>) -> Opti
 
 /// Whether a living queue pair at the far end may still write to an area.
 ///
-/// A writer stores what it holds, and then looks whether the connection still stands (both sequentially consistent, see
-/// [`Outbound`](super::outbound::Outbound)); the area's owner ends the connection, and then looks here. So one of the two
-/// sees the other.
+/// The caller has ended the connection before: see [`Head::take_hold`](super::blocks::Head::take_hold).
 pub(crate) fn is_held(membership: &Membership, far: Option<End>, index: usize) -> bool {
     let Some(far) = far else { return false };
     fence(Ordering::SeqCst);

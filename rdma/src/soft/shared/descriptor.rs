@@ -14,13 +14,26 @@ use crate::verbs::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 pub(crate) struct Message {
     pub(crate) length: u32,
     pub(crate) first: u16,
+    pub(crate) immediate: Option<u32>,
+}
+
+/// In a descriptor's `what`: there is immediate data, which takes the last bytes of its payload.
+const IMMEDIATE: u64 = 1 << 48;
+
+/// Where it is there.
+const IMMEDIATE_AT: usize = INLINE - size_of::<u32>();
+
+/// Whether a payload travels in the descriptor.
+#[inline]
+pub(crate) fn is_short(length: u32, immediate: bool) -> bool {
+    length as usize <= if immediate { IMMEDIATE_AT } else { INLINE }
 }
 
 #[repr(C, align(64))]
 pub(crate) struct Descriptor {
     /// The connection's generation and the message's number: written last.
     mark: AtomicU64,
-    /// The length, and the first frame.
+    /// The length, the first frame, and whether there is immediate data.
     what: AtomicU64,
     payload: UnsafeCell<[u8; INLINE]>,
 }
@@ -37,24 +50,31 @@ fn mark(generation: u32, index: u64) -> u64 {
 }
 
 impl Descriptor {
-    /// For the writer: puts a message of up to [`INLINE`] bytes.
+    /// For the writer: puts a message that [is short](is_short).
     ///
     /// # Safety
     ///
-    /// `length` bytes at `source` can be read.
+    /// `message.length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, length: u32) {
-        debug_assert!(length as usize <= INLINE);
+    pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, message: Message) {
+        let length = message.length as usize;
+        debug_assert!(length <= INLINE);
         // SAFETY: the payload has room for INLINE bytes. Other processes may read or write the same bytes; nothing relies on
         // their values.
-        unsafe { small::copy(source, self.payload.get().cast(), length as usize) };
-        self.put(generation, index, Message { length, first: 0 });
+        unsafe { small::copy(source, self.payload.get().cast(), length) };
+        self.put(generation, index, message);
     }
 
     /// For the writer: puts a message whose payload was written to the frames from `first` on.
     #[inline]
     pub(crate) fn put(&self, generation: u32, index: u64, message: Message) {
-        self.what.store(u64::from(message.length) | u64::from(message.first) << 32, Ordering::Relaxed);
+        let mut what = u64::from(message.length) | u64::from(message.first) << 32;
+        if let Some(immediate) = message.immediate {
+            what |= IMMEDIATE;
+            // SAFETY: the last bytes of the payload, aligned as the descriptor is. Whatever a reader finds there will do.
+            unsafe { self.payload.get().cast::<u8>().add(IMMEDIATE_AT).cast::<u32>().write_volatile(immediate) };
+        }
+        self.what.store(what, Ordering::Relaxed);
         self.mark.store(mark(generation, index), Ordering::Release);
     }
 
@@ -65,20 +85,25 @@ impl Descriptor {
             return None;
         }
         let what = self.what.load(Ordering::Relaxed);
-        Some(Message { length: what as u32, first: (what >> 32) as u16 })
+        // SAFETY: as in `put`.
+        let immediate = || unsafe { self.payload.get().cast::<u8>().add(IMMEDIATE_AT).cast::<u32>().read_volatile() };
+        Some(Message {
+            length: what as u32,
+            first: (what >> 32) as u16,
+            immediate: (what & IMMEDIATE != 0).then(immediate),
+        })
     }
 
-    /// For the reader: copies the payload of a message of up to [`INLINE`] bytes.
+    /// For the reader: copies the payload of a message that [is short](is_short): [`INLINE`] bytes at most.
     ///
     /// # Safety
     ///
-    /// `length` bytes at `target` can be written; they are at most [`INLINE`].
+    /// `length` bytes at `target` can be written.
     #[inline]
     pub(crate) unsafe fn take(&self, target: *mut u8, length: usize) {
-        debug_assert!(length <= INLINE);
-        // SAFETY: the payload holds INLINE bytes; the target is as long as promised. Another process may be writing the
-        // source: any bytes will do.
-        unsafe { small::copy(self.payload.get().cast_const().cast(), target, length) };
+        // SAFETY: the payload holds INLINE bytes, which is as much as a short message has; the target is as long as
+        // promised. Another process may be writing the source: any bytes will do.
+        unsafe { small::copy(self.payload.get().cast_const().cast(), target, length.min(INLINE)) };
     }
 }
 

@@ -1,12 +1,15 @@
 //! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
 
 use super::blocks::Link;
+use super::descriptor::Message;
 use super::inbound::{Inbound, Next};
 use super::link::Presence;
 use super::outbound::Target;
-use crate::soft::matching::judge;
+use crate::soft::matching::{self, judge};
 use crate::soft::overrun;
+use crate::soft::profile::Matching;
 use crate::soft::queue_pair::{Attention, Posted, ReceiveRecord, SendQueue, SoftQp};
+use crate::soft::rules::{self, Meeting};
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
 
@@ -50,19 +53,18 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
                     Target::Later => return,
                 }
             }
-            if let Some(outbound) = &mut send.outbound {
-                if record.length != 0 && !qp.device.regions.is_live(record.key) {
-                    // Deregistered while the send waited: nothing left the host. Inferred.
-                    record.status = status::IBV_WC_LOC_PROT_ERR.0;
-                } else {
-                    // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
-                    // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
-                    let written = unsafe { outbound.write(record.address as *const u8, record.length, record.places) };
-                    if written.is_none() {
-                        return;
-                    }
-                    record.message = written;
+            if let Some(outbound) = &mut send.outbound
+                && matching::is_there(qp, record)
+                && rules::is_sent(qp, record, || outbound.has_receive())
+            {
+                // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
+                // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
+                // Inline data lies in the queue pair's own cell.
+                let written = unsafe { outbound.write(record.address as *const u8, record.length, record.immediate) };
+                if written.is_none() {
+                    return;
                 }
+                record.message = written;
             }
         }
         send.written += 1;
@@ -74,13 +76,18 @@ fn complete(qp: &SoftQp, send: &mut SendQueue) {
     while send.matched != send.written {
         // SAFETY: as in `write`.
         let record = unsafe { &mut *qp.sends.at(send.matched) };
-        if let (Some(message), Some(outbound)) = (record.message, &mut send.outbound)
-            && !outbound.covered(message)
-        {
-            return;
+        if let (Some(_), Some(outbound)) = (record.message, &mut send.outbound) {
+            let receives = if qp.limits.matching == Matching::Packets { record.places } else { 1 };
+            if !outbound.covered(receives) {
+                return;
+            }
+            outbound.use_up(receives);
         }
         if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
             record.lost = true;
+        }
+        if qp.limits.special {
+            rules::after_send(qp, record);
         }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
@@ -124,6 +131,7 @@ pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
 pub(crate) struct Outcome {
     pub(crate) status: status,
     pub(crate) length: u32,
+    pub(crate) immediate: Option<u32>,
 }
 
 /// Takes the message for a receive that was posted, if it is there.
@@ -144,22 +152,47 @@ pub(crate) fn receive(
         Next::Message(message) => message,
     };
     let Some(places) = qp.limits.places(message.length) else { return Some(garbled(qp)) };
+    if qp.limits.special {
+        return Some(receive_by_rules(qp, inbound, counter, record, posted, message));
+    }
     let verdict = judge(qp, message.length, places, posted);
     if verdict == status::IBV_WC_SUCCESS && message.length != 0 {
         // SAFETY: `judge` found the receive to be as long as the message, its range writable and its region live; the region
         // cannot go while we hold the poll latch: ibv_dereg_mr takes it before it returns (fence.rs).
-        if !unsafe { inbound.copy(counter, message, record.address as *mut u8) } {
+        if !unsafe { inbound.copy(counter, message, message.length, record.address as *mut u8) } {
             return Some(garbled(qp));
         }
     }
-    Some(Outcome { status: verdict, length: message.length })
+    Some(Outcome { status: verdict, length: message.length, immediate: None })
+}
+
+/// As `receive`, where the profile's rules are others.
+#[cold]
+fn receive_by_rules(
+    qp: &SoftQp,
+    inbound: &Inbound,
+    counter: u64,
+    record: &ReceiveRecord,
+    posted: &Posted,
+    message: Message,
+) -> Outcome {
+    let immediate = message.immediate.filter(|_| qp.limits.takes_immediate);
+    let Meeting { ending, rest } = rules::meet(qp, inbound.rest_of(message), immediate, posted);
+    if ending.copied != 0 {
+        // SAFETY: `meet` found the receive to be so long, its range writable and its region live, as in `receive`.
+        if !unsafe { inbound.copy(counter, message, ending.copied, record.address as *mut u8) } {
+            return garbled(qp);
+        }
+    }
+    inbound.leave(message, rest);
+    Outcome { status: ending.status, length: ending.length, immediate: ending.immediate }
 }
 
 /// The peer's process writes what no sender writes.
 #[cold]
 fn garbled(qp: &SoftQp) -> Outcome {
     qp.attention.0.set(Attention::FAILING);
-    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0 }
+    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None }
 }
 
 /// A connection that is ready to be announced.

@@ -2,8 +2,10 @@
 
 use super::area::{AREA_HEADER, DESCRIPTOR, LINK};
 use super::blocks::{DeviceWords, GidEntry, QpBlock};
+use crate::rules::DepthUnit;
 use crate::soft::address::TABLE_LENGTH;
 use crate::soft::profile::{FRAME, Profile};
+use crate::soft::queue_pair::Limits;
 use crate::soft::topology::{End, Topology};
 
 /// Counted up when the meaning of anything in the file changes.
@@ -53,6 +55,8 @@ pub(crate) struct Layout {
     /// The length of the part that every member maps whole.
     pub(crate) control: usize,
     area_stride: usize,
+    /// The frames of the longest message, where depth does not count frames.
+    pub(crate) message_frames: u32,
     /// The most frames that an area can hold, and the most messages.
     pub(crate) frames: u32,
     pub(crate) descriptors: u32,
@@ -91,6 +95,10 @@ impl Layout {
             areas: 2 * profile.queue_pairs as usize,
             control: 0,
             area_stride: 0,
+            message_frames: match profile.depth_unit {
+                DepthUnit::Frames => 0,
+                _ => Limits::frames_of(profile.max_msg_sz),
+            },
             frames,
             descriptors,
         };

@@ -79,8 +79,10 @@ impl Presence {
     }
 
     /// The frames that may wait in an area: the receiver's whole depth that it has not polled, and the sender's that waits.
+    /// Where depth counts requests, room for the longest message besides; senders wait for more.
     fn frames(&self, send_depth: u32) -> u32 {
-        (self.receive_depth + send_depth).min(self.membership.layout().frames)
+        let layout = self.membership.layout();
+        (layout.message_frames + self.receive_depth + send_depth).min(layout.frames)
     }
 
     fn take_area(&self, frames: u32) -> Result<usize, c_int> {

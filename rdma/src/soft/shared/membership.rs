@@ -99,7 +99,7 @@ impl Membership {
             build(file, path, layout, &text, digest)?;
             let control = Window::map(file, path, 0, layout.control)?;
             for end in layout.ends() {
-                for (index, gid) in address::initial(number, end, topology).into_iter().enumerate() {
+                for (index, gid) in address::initial(number, end, topology, profile).into_iter().enumerate() {
                     word::<GidEntry>(&control, layout.gid(layout.device(end), index)).set(gid);
                 }
             }

@@ -2,9 +2,9 @@
 
 use super::area::Area;
 use super::blocks::{Credit, Head, Link, QpBlock};
-use super::descriptor::Message;
+use super::descriptor::{Message, is_short};
 use super::membership::{Member, Membership};
-use crate::soft::queue_pair::INLINE;
+use crate::soft::queue_pair::Limits;
 use crate::verbs::sync::Ordering;
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub(crate) struct Outbound<K = Arc<Membership>> {
     written: u64,
     taken: u64,
     credit: u64,
+    /// How many of them belong to sends that have completed.
+    used_up: u64,
     /// Free frames, the next one last. Those that were used last are used next: they are in the cache.
     free: Vec<u16>,
     /// The frames of the messages that were not taken, one behind the other, in `used`.
@@ -162,6 +164,7 @@ impl<K> Outbound<K> {
             written: 0,
             taken: 0,
             credit: 0,
+            used_up: 0,
             futile: 0,
         }
     }
@@ -188,7 +191,7 @@ impl<K> Outbound<K> {
     ///
     /// `length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn write(&mut self, source: *const u8, length: u32, frames: u32) -> Option<u64> {
+    pub(crate) unsafe fn write(&mut self, source: *const u8, length: u32, immediate: Option<u32>) -> Option<u64> {
         let index = self.written;
         let kept = u64::from(self.area.descriptors());
         if index - self.taken >= kept {
@@ -198,12 +201,13 @@ impl<K> Outbound<K> {
             }
         }
         let place = (index & (kept - 1)) as usize;
-        if length as usize <= INLINE {
+        if is_short(length, immediate.is_some()) {
             self.lengths[place] = 0;
+            let message = Message { length, first: 0, immediate };
             // SAFETY: passed on to the caller.
-            unsafe { self.area.put_inline(self.generation, index, source, length) };
+            unsafe { self.area.put_inline(self.generation, index, source, message) };
         } else {
-            let frames = frames as usize;
+            let frames = Limits::frames_of(length) as usize;
             if self.free.len() < frames || self.area.frames() as usize - self.free.len() + frames > HOT {
                 self.collect();
                 if self.free.len() < frames {
@@ -221,7 +225,7 @@ impl<K> Outbound<K> {
             mine.iter().for_each(|&frame| self.used.put(frame));
             self.free.truncate(rest);
             self.lengths[place] = frames as u16;
-            self.area.put(self.generation, index, Message { length, first });
+            self.area.put(self.generation, index, Message { length, first, immediate });
         }
         self.written += 1;
         Some(index)
@@ -244,9 +248,10 @@ impl<K> Outbound<K> {
         }
     }
 
-    /// How many messages of the connection have a receive.
+    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it.
     #[inline]
-    pub(crate) fn covered(&mut self, index: u64) -> bool {
+    pub(crate) fn covered(&mut self, receives: u32) -> bool {
+        let index = self.used_up + u64::from(receives) - 1;
         if index < self.credit {
             return true;
         }
@@ -258,6 +263,20 @@ impl<K> Outbound<K> {
             self.futile = 0;
         }
         covered
+    }
+
+    /// Whether the message that would be written next has a receive by now.
+    pub(crate) fn has_receive(&mut self) -> bool {
+        let before = core::mem::replace(&mut self.used_up, self.written);
+        let covered = self.covered(1);
+        self.used_up = before;
+        covered
+    }
+
+    /// Counts the receives of a message as used.
+    #[inline]
+    pub(crate) fn use_up(&mut self, receives: u32) {
+        self.used_up += u64::from(receives);
     }
 
     /// Leaves the connection, of whose messages the first `count` count. What has been said about the others is void.

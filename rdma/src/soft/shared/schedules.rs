@@ -19,7 +19,6 @@ use super::membership::Member;
 use super::outbound::Outbound;
 use super::owners;
 use crate::Gid;
-use crate::soft::profile::FRAME;
 use crate::verbs::explore::{explore, explore_deaths};
 use crate::verbs::sync::mortal::live;
 use crate::verbs::sync::{AtomicU32, Ordering, fence};
@@ -83,12 +82,16 @@ fn payload(generation: u32, index: usize) -> Vec<u8> {
     vec![generation as u8 * 16 + index as u8 + 1; LENGTHS[index]]
 }
 
+/// The immediate data that two of the three carry.
+fn immediate(index: usize) -> Option<u32> {
+    (index != 1).then_some(0xdead_0000 + index as u32)
+}
+
 /// Writes a message if there is room.
 fn write(outbound: &mut Outbound<()>, generation: u32, index: usize) -> bool {
     let bytes = payload(generation, index);
-    let frames = bytes.len().div_ceil(FRAME as usize) as u32;
     // SAFETY: the source is that long.
-    unsafe { outbound.write(bytes.as_ptr(), bytes.len() as u32, frames) }.is_some()
+    unsafe { outbound.write(bytes.as_ptr(), bytes.len() as u32, immediate(index)) }.is_some()
 }
 
 /// What stands where message `index` is expected: taken, nothing, or the end.
@@ -106,8 +109,9 @@ fn take(inbound: &Inbound<()>, generation: u32, index: usize) -> Taken {
     };
     let mut bytes = vec![0; message.length as usize];
     // SAFETY: the target is that long.
-    assert!(unsafe { inbound.copy(index as u64, message, bytes.as_mut_ptr()) }, "frames that are none");
+    assert!(unsafe { inbound.copy(index as u64, message, message.length, bytes.as_mut_ptr()) }, "frames that are none");
     assert_eq!(bytes, payload(generation, index), "message {index} is not whole");
+    assert_eq!(message.immediate, immediate(index));
     inbound.taken(index as u64 + 1);
     Taken::Whole
 }
@@ -127,7 +131,7 @@ fn messages_cross() {
                         thread::yield_now();
                     }
                 }
-                while !outbound.covered(2) {
+                while !outbound.covered(3) {
                     thread::yield_now();
                 }
                 outbound.leave(3);
@@ -224,7 +228,7 @@ fn a_reader_that_is_killed() {
         };
         let mut outbound = ends.outbound(1).unwrap();
         let written = (0..3).take_while(|&index| write(&mut outbound, 1, index)).count();
-        let credit = outbound.covered(2);
+        let credit = outbound.covered(3);
         let (taken, survived) = reader.join().unwrap();
         if !survived {
             died.store(true, Ordering::Relaxed);
@@ -273,16 +277,16 @@ fn credit_is_of_one_connection() {
             })
         };
         if let Some(mut outbound) = ends.outbound(1) {
-            assert!(!outbound.covered(1));
-            outbound.covered(0);
-            assert!(!outbound.covered(1));
+            assert!(!outbound.covered(2));
+            outbound.covered(1);
+            assert!(!outbound.covered(2));
             if !outbound.stands() {
                 outbound.leave(0);
             }
         }
         owner.join().unwrap();
         let mut outbound = ends.outbound(2).unwrap();
-        assert!(outbound.covered(4) && !outbound.covered(5));
+        assert!(outbound.covered(5) && !outbound.covered(6));
     });
 }
 
