@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use libfuzzer_sys::fuzz_target;
-use rdma::soft::{Fabric, Topology};
+use rdma::soft::{Fabric, Profile, Topology};
 use rdma::{Buffer, CompletionQueue, Context, MemoryRegion, ProtectionDomain, Provider, QueuePair, connect};
 use rdma_fuzz::Choices;
 use std::collections::HashMap;
@@ -71,7 +71,8 @@ impl End {
     fn poll(&mut self, count: usize) {
         for _ in 0..count {
             let Some(completion) = self.completions.poll_one().unwrap() else { return };
-            let receive = self.posted.remove(&completion.token()).expect("a completion that is nobody's, or a second one");
+            let receive =
+                self.posted.remove(&completion.token()).expect("a completion that is nobody's, or a second one");
             if let (Ok(transfer), Some(length)) = (completion.into_result(), receive) {
                 assert!(transfer.len() <= length);
                 assert_eq!(transfer.bytes().len(), transfer.len());
@@ -88,7 +89,7 @@ impl End {
     }
 
     fn prepare(&self) -> Option<rdma::PreparedQueuePair> {
-        self.domain.queue_pair(&self.completions).depth(1023).requests(100).build().ok()
+        self.domain.queue_pair(&self.completions).depth(100).requests(100).build().ok()
     }
 }
 
@@ -151,9 +152,10 @@ impl Words {
             return;
         }
         let place = starts[choices.below(starts.len())] + 128 + 64 * choices.below(64) as u64;
+        let flags = choices.of(&[0_u64, 1 << 48, u64::MAX << 48]);
         let mark = u64::from(choices.byte() % 8) << 32 | u64::from(choices.byte() % 64);
         let length = choices.of(&[0_u32, 1, 8, 48, 49, 4096, 4097, 70_000, 16_773_120, u32::MAX]);
-        let what = u64::from(length) | u64::from(choices.of(&[0_u16, 1, 63, 1022, 2045, 2046, u16::MAX])) << 32;
+        let what = flags | u64::from(length) | u64::from(choices.of(&[0_u16, 1, 63, 1022, 2045, 2046, u16::MAX])) << 32;
         let bytes = [what, mark].map(u64::to_le_bytes);
         self.file.write_all_at(&bytes[0], place + 8).unwrap();
         self.file.write_all_at(&bytes[1], place).unwrap();
@@ -174,13 +176,14 @@ fuzz_target!(|bytes: &[u8]| {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("fuzz-{}-{count}", std::process::id());
-    let fabric = Fabric::join(&name, Topology::mesh(2).unwrap(), 0).unwrap().fabric();
+    let mut choices = Choices::new(bytes);
+    let profile = if choices.flag() { Profile::classic() } else { Profile::thunderbolt() };
+    let fabric = Fabric::join_with(&name, Topology::mesh(2).unwrap(), profile, 0).unwrap().fabric();
     // SAFETY: no preconditions.
     let path = format!("/dev/shm/rdma-soft-{}-{name}", unsafe { libc::geteuid() });
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let mut words = Words { file, extents: Vec::new() };
     let mut ends = [0, 1].map(|host| End::open(&fabric, host));
-    let mut choices = Choices::new(bytes);
     join_ends(&mut ends);
     for _ in 0..200 {
         if choices.is_over() {
@@ -209,7 +212,7 @@ fuzz_target!(|bytes: &[u8]| {
         end.close();
         assert!(end.completions.wait(Duration::ZERO).is_err());
         assert!(end.canary.iter().all(|&byte| byte == 0xca), "memory beside the receives was written");
-        assert_eq!(end.region.available(), end.region.len() - end.canary.len().next_multiple_of(4096));
+        assert_eq!(end.region.available(), end.region.len() - end.canary.len());
     }
     drop((ends, fabric));
     // The ruined file may look as if others were in it.
