@@ -55,6 +55,18 @@ if [ ! -d /sys/class/infiniband ] && [ "$(uname)" = Linux ]; then
     expect 1 'devices: ' env RDMA_PROVIDER=system devices
 fi
 
+if [ "$(uname)" = Linux ]; then
+    expect 0 'a message crosses a software fabric' doctor
+    expect 0 '"verdict": ' doctor --json
+fi
+# What it finds is its result, not an error.
+expect 1 'PROBLEM  library' bash -c 'RDMA_LIBRARY=/nonexistent doctor || { echo doctor >&2; exit 1; }'
+expect 2 'is no version' doctor --peer-os tahoe
+expect 2 'unexpected argument' doctor --fix
+if [ -c /dev/full ]; then
+    expect 1 'cannot write the results' bash -c 'doctor >/dev/full'
+fi
+
 expect 0 't_typical[usec]' pingpong --iters 1000
 expect 0 '8388608' pingpong --all --iters 10
 expect 0 '"ratio"' pingpong --json --iters 100
@@ -82,6 +94,32 @@ fi
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000 --bandwidth --size 65536
 expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s INT 1 pingpong --server 127.0.0.1:0
+
+expect 0 'Nothing was done.' conformance --plan --risky
+expect 0 ' 0 differ, 0 steps were not completed' conformance --risky --report "$scratch/report"
+expect 0 '"F301"' cat "$scratch/report"
+expect 2 'start one with --server' conformance --provider system
+expect 2 'no verbs library' env RDMA_LIBRARY=/nonexistent conformance --server
+expect 2 'there is rdma_en2' conformance --provider soft --device rdma_en9
+expect 2 'with --risky only' conformance --step early
+expect 2 'no peer connected to 127.0.0.1:' conformance --provider soft --server 127.0.0.1:0 --timeout 1
+expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s INT 1 conformance --server 127.0.0.1:0
+# Two processes on a shared fabric, first with the devices of this program, then with those of the C library.
+cargo build --release --locked -p thunderbolt-librdma
+library=$(find "${CARGO_TARGET_DIR:-target}/release" -maxdepth 1 \( -name librdma.so -o -name librdma.dylib \) -print -quit)
+[[ $library == /* ]] || library=$PWD/$library
+for provider in soft "library:$library"; do
+    fabric=(env "RDMA_SOFT_FABRIC=conformance-$$" RDMA_SOFT_PAGE=16384)
+    "${fabric[@]}" RDMA_SOFT_HOST=0 conformance --provider "$provider" --risky --server 127.0.0.1:0 >"$scratch/server" &
+    server=$!
+    until grep -q 'waiting on' "$scratch/server"; do
+        kill -0 "$server"
+        sleep 0.1
+    done
+    address=$(sed -n 's/.*waiting on \([^ ]*\) .*/\1/p' "$scratch/server")
+    expect 0 ' 0 differ, 0 steps' "${fabric[@]}" RDMA_SOFT_HOST=1 conformance --provider "$provider" --risky --client "$address"
+    wait "$server"
+done
 
 # The benchmarks, for a moment: that they work, not what they measure.
 expect 0 'safe-table' cargo bench --locked --bench latency -- --test

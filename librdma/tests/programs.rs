@@ -152,6 +152,24 @@ fn wrong_variables_are_named() {
     }
 }
 
+/// A program that knows nothing of plans of faults runs into them.
+#[test]
+fn faults_reach_programs() {
+    if !installed("ibv_devinfo") || !installed("ibv_devices") {
+        return;
+    }
+    let run = |command: &str, plan: &str| {
+        let mut command = preloaded(command, &fabric(), 0);
+        finish(command.env("RDMA_SOFT_FAULTS", plan).spawn().unwrap())
+    };
+    let outcome = run("ibv_devinfo", "at call 1 pull 0");
+    assert!(outcome.success && outcome.out.contains("PORT_DOWN"), "{outcome:?}");
+    let outcome = run("ibv_devinfo", "fail ibv_query_device 1 EIO");
+    assert!(!outcome.success && outcome.err.contains("Failed to query device"), "{outcome:?}");
+    let outcome = run("ibv_devices", "pull the plug");
+    assert!(outcome.err.contains("plan of faults") && outcome.err.contains("pull the plug"), "{outcome:?}");
+}
+
 /// Every verbs call that these programs make is one of ours: what is missing would go to the real library, with objects
 /// that it has not made.
 #[test]

@@ -1,6 +1,7 @@
 //! What became of a work request.
 
 use crate::buffer::Buffer;
+use crate::error::catalogue::states;
 use crate::error::{Error, ErrorKind};
 use crate::memory::Memory;
 use crate::verbs::parcel::Parcel;
@@ -71,22 +72,6 @@ impl Status {
     /// The number.
     pub const fn raw(self) -> u32 {
         self.0
-    }
-
-    fn hint(self) -> &'static str {
-        match self {
-            Status::LOC_LEN_ERR => {
-                "on Thunderbolt a message and its receive must have the same number of 4 KiB frames: agree on one size class"
-            }
-            Status::LOC_PROT_ERR | Status::LOC_ACCESS_ERR => {
-                "the memory is not registered for this: register it before the queue pair is connected, and keep it"
-            }
-            Status::WR_FLUSH_ERR => "the queue pair is in the error state: close it and connect a new one",
-            Status::RETRY_EXC_ERR | Status::RNR_RETRY_EXC_ERR => {
-                "the peer is gone, or has posted no receive: connect a new queue pair"
-            }
-            _ => "",
-        }
     }
 }
 
@@ -340,10 +325,13 @@ impl Failure {
             Direction::Receive => "receive",
         };
         let vendor = if extra == 0 { String::new() } else { format!(", vendor error {extra:#x}") };
-        Error::new(ErrorKind::Failed, format!("the {what} with token {token} completed with {status}{vendor}"))
-            .with_status(status)
-            .with_hint(status.hint())
-            .on_queue_pair(queue_pair)
+        let detail = format!("the {what} with token {token} completed with {status}{vendor}");
+        match states::status(status) {
+            Some(entry) => Error::known(entry, detail),
+            None => Error::new(ErrorKind::Failed, detail),
+        }
+        .with_status(status)
+        .on_queue_pair(queue_pair)
     }
 }
 

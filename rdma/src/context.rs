@@ -67,7 +67,7 @@ impl Context {
                 ErrorKind::UnknownDevice,
                 format!("there is no port {number}: they are 1 to {ports}"),
             )
-            .on_device(&self.raw.device().name));
+            .on_device(self.raw.device()));
         }
         Port::query(&self.raw, number)
     }
@@ -110,7 +110,7 @@ impl Context {
     pub fn close(self) -> Result<()> {
         match Arc::try_unwrap(self.raw) {
             Ok(raw) => raw.close(),
-            Err(raw) => Err(still_in_use("the device").on_device(&raw.device().name)),
+            Err(raw) => Err(still_in_use("the device").on_device(raw.device())),
         }
     }
 }

@@ -18,7 +18,7 @@
 //!   and its receive must have the same number of them, a send waits for its receive.
 //! * An [`Error`] has a [kind](ErrorKind) to match on, and a text with the call, the device, the errno and the remedy.
 //!
-//! The repository's README has the whole of a first program; `docs/thunderbolt.md` what to know about the device.
+//! The repository's README has the whole of a first program; `docs/device.md` what to know about the device.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -32,7 +32,7 @@ fn take(region: &Arc<RawRegion>, length: usize) -> Result<Span> {
             Error::new(ErrorKind::OutOfMemory, detail)
                 .with_hint("dropping buffers gives their memory back; each begins at a multiple of 128 bytes")
         })
-        .map_err(|error| error.on_device(&region.domain.context.device().name))
+        .map_err(|error| error.on_device(region.domain.context.device()))
 }
 
 macro_rules! region {

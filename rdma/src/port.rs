@@ -1,5 +1,6 @@
 //! A port of an open device.
 
+use crate::error::catalogue::states;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gid::{Gid, GidEntry, GidKind};
 use crate::verbs::context::RawContext;
@@ -227,14 +228,11 @@ impl Port {
             None => "no usable GID".to_owned(),
             Some(kind) => format!("no GID that is {kind}"),
         };
-        let interface = name.strip_prefix("rdma_").unwrap_or("IFACE");
-        Error::new(ErrorKind::NoUsableGid, format!("{what}; the table is {}", show(table)))
-            .on_device(name)
+        let (entry, interface) = (states::no_gid(), name.strip_prefix("rdma_").unwrap_or("IFACE"));
+        Error::known(entry, format!("{what}; the table is {}", show(table)))
+            .on_device(self.context.device())
             .on_port(self.number)
-            .with_hint(format!(
-                "GIDs mirror the interface's addresses: give it one, for example with \
-                 `sudo ifconfig {interface} inet 192.168.100.1 netmask 255.255.255.252`"
-            ))
+            .with_hint(entry.remedy.replace("IFACE", interface))
     }
 
     /// Waits until the port is ACTIVE.
@@ -250,9 +248,9 @@ impl Port {
         });
         waited.unwrap_or_else(|| {
             Err(Error::new(ErrorKind::TimedOut, format!("still {} after {timeout:?}", self.state()))
-                .on_device(&self.context.device().name)
+                .on_device(self.context.device())
                 .on_port(self.number)
-                .with_hint("check the cable, and that RDMA is enabled on both ends"))
+                .with_hint(states::PORT_DOWN.remedy))
         })
     }
 

@@ -1,6 +1,7 @@
 //! Where devices come from.
 
 use crate::device::Device;
+use crate::error::catalogue::{System, states};
 use crate::error::{Error, ErrorKind, Result};
 use crate::verbs::library::Library;
 use std::sync::Arc;
@@ -159,20 +160,19 @@ impl Provider {
         if devices.is_empty() {
             return Err(no_devices());
         }
-        let (mut states, mut failed) = (Vec::new(), Vec::new());
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
         for device in devices {
             match device.open().and_then(|context| context.port(1)) {
                 Ok(port) if port.is_active() => return Ok(device),
-                Ok(port) => states.push(format!("{} is {}", device.name(), port.state())),
+                Ok(port) => found.push(format!("{} is {}", device.name(), port.state())),
                 Err(error) => failed.push(error),
             }
         }
-        if states.is_empty() {
+        if found.is_empty() {
             return Err(failed.swap_remove(0));
         }
-        states.extend(failed.iter().map(Error::to_string));
-        Err(Error::new(ErrorKind::PortDown, format!("no port is ACTIVE: {}", states.join(", ")))
-            .with_hint("check the cable, and that RDMA is enabled on both ends"))
+        found.extend(failed.iter().map(Error::to_string));
+        Err(Error::known(&states::PORT_DOWN, format!("no port is ACTIVE: {}", found.join(", "))))
     }
 }
 
@@ -184,11 +184,5 @@ fn unknown(detail: String, name: &str) -> Error {
 }
 
 fn no_devices() -> Error {
-    let hint = if cfg!(target_os = "macos") {
-        "RDMA over Thunderbolt needs Thunderbolt 5 on both ends (enabling it on an older Mac changes nothing) and is switched \
-         on in Recovery with `rdma_ctl enable`"
-    } else {
-        "there is no RDMA hardware here: RDMA_PROVIDER=soft runs on the software device"
-    };
-    Error::new(ErrorKind::NoDevices, "the verbs library lists no devices").with_hint(hint)
+    Error::known(states::no_devices(System::HERE), "the verbs library lists no devices")
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -149,6 +149,35 @@ fn devices_that_are_not_there() {
     run(example("devices", "--provider hard")).failed(1, "there is no provider `hard` (it is `system` or `soft`)");
 }
 
+/// On a Mac, and with hardware, it may find problems: that they have a remedy is all that can be expected.
+#[test]
+fn doctor() {
+    let outcome = run(example("doctor", "--json"));
+    let all: Value = serde_json::from_str(&outcome.out).expect(&outcome.out);
+    assert_eq!(all["platform"], std::env::consts::OS);
+    let findings = all["findings"].as_array().unwrap();
+    for check in ["library", "soft", "soft-shared"] {
+        assert!(findings.iter().any(|finding| finding["check"] == check), "no {check}: {all}");
+    }
+    for finding in findings {
+        assert!(finding["level"] == "ok" || finding["remedy"].is_string(), "{finding}");
+        assert!(!finding["check"].as_str().unwrap().starts_with("soft") || finding["level"] == "ok", "{finding}");
+    }
+    assert_eq!(outcome.status, i32::from(all["verdict"] == "problem"));
+}
+
+#[test]
+fn doctor_with_problems() {
+    let mut missing = example("doctor", "");
+    missing.env("RDMA_LIBRARY", "/nonexistent");
+    let outcome = run(missing);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.out.contains("PROBLEM  library") && outcome.out.contains("do: RDMA_LIBRARY names"), "{outcome:?}");
+    for wrong in ["--peer-os 26.x", "--peer-os 26.3/", "--timeout 0", "--verbose"] {
+        assert_eq!(run(example("doctor", wrong)).status, 2, "{wrong}");
+    }
+}
+
 #[test]
 fn one_message() {
     assert_eq!(run(example("send_recv", "")).succeeded(), "sent \"hello\", received \"hello\"\n");
@@ -168,6 +197,125 @@ fn all_to_all() {
     assert_eq!(out.lines().last(), Some("7 hosts, 42 messages, every byte as it was sent"));
     run(example("mesh", "--size 16773121")).failed(1, "16773120 is the most");
     assert_eq!(run(example("mesh", "1")).status, 2);
+}
+
+/// A file of its own for each process, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Scratch(std::env::temp_dir().join(format!("{}-{}", std::process::id(), name)))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(&self.0).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn facts_are_asked_for() {
+    let out = run(example("conformance", "--plan")).succeeded();
+    assert!(out.contains("  messages ") && !out.contains("risky") && out.ends_with("Nothing was done.\n"), "{out}");
+    let file = Scratch::new("facts.json");
+    let mut command = example("conformance", "--risky --report");
+    command.arg(&file.0);
+    let out = run(command).succeeded();
+    assert!(out.contains("  agrees  F301 server  queue pairs that can be made: 10\n"), "{out}");
+    assert!(out.contains(" 0 differ, 0 steps were not completed\n"), "{out}");
+    let report = file.json();
+    assert_eq!((&report["role"], &report["unfinished"]), (&Value::from("client"), &Value::Null));
+    assert_eq!(report["steps"][0]["here"][0]["id"], "F101");
+    assert!(report["readable"].as_array().unwrap().iter().all(|line| out.contains(line.as_str().unwrap())));
+}
+
+/// Starts a server and reads where it waits.
+fn conformance_server(mut command: Command) -> (Child, BufReader<ChildStdout>, String) {
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let waiting = lines.by_ref().lines().map(Result::unwrap).find_map(|line| {
+        let (_, rest) = line.split_once("waiting on ")?;
+        rest.split(' ').next().map(str::to_owned)
+    });
+    (child, lines, waiting.expect("it says where it waits"))
+}
+
+/// Two processes on a shared fabric, with fewer regions than a Mac has: both say so, and each has the other's words.
+#[test]
+fn facts_that_differ_between_two_processes() {
+    let fabric = format!("facts-{}", std::process::id());
+    let end = |host: &str, arguments: &str| {
+        let mut command = soft("conformance", &format!("{arguments} --step memory --step messages --report"));
+        command.env("RDMA_SOFT_FABRIC", &fabric).env("RDMA_SOFT_HOST", host);
+        command.env("RDMA_SOFT_PROFILE", "thunderbolt,regions=50");
+        command
+    };
+    let files = ["server", "client"].map(|name| Scratch::new(&format!("{name}.json")));
+    let mut server = end("0", "--server 127.0.0.1:0");
+    server.arg(&files[0].0);
+    let (mut server, mut lines, address) = conformance_server(server);
+    let rest = thread::spawn(move || read(&mut lines));
+    let mut client = end("1", &format!("--client {address}"));
+    client.arg(&files[1].0);
+    let client = run(client);
+    let status = wait(&mut server, DEADLINE).expect("the server ends, too");
+    let server = rest.join().unwrap();
+    assert_eq!((client.status, status.code()), (1, Some(1)), "{client:?} {server}");
+    for (out, report) in [(client.out, files[1].json()), (server, files[0].json())] {
+        assert_eq!(out.matches("  DIFFERS F304 ").count(), 4, "each twice: {out}");
+        let there = report["steps"][0]["there"].as_array().unwrap();
+        assert!(there.iter().any(|fact| fact["id"] == "F304" && fact["agrees"] == false && fact["expected"] == "100"));
+    }
+}
+
+#[test]
+fn facts_that_cannot_be_asked_for() {
+    let mut missing = example("conformance", "--server");
+    missing.env("RDMA_LIBRARY", "/nonexistent");
+    run(missing).failed(2, "no verbs library");
+    for (arguments, words) in [
+        ("--provider system", "start one with --server, the other with --client"),
+        ("--provider library:/nonexistent --server", "no verbs library: tried /nonexistent"),
+        ("--provider soft --device rdma_en9", "there is rdma_en2"),
+        ("--provider soft --server --device rdma_en9", "there is rdma_en2"),
+        ("--provider hard --server", "there is no provider `hard`"),
+        ("--provider soft --server 127.0.0.1:0 --timeout 1", "no peer connected to 127.0.0.1:"),
+        ("--provider soft --client 127.0.0.1:9 --timeout 1", "no connection to the peer within 1s"),
+        ("--provider soft --server nowhere", "cannot listen on nowhere"),
+        ("--step early", "with --risky only"),
+        ("--report /nonexistent/report", "cannot write /nonexistent/report"),
+    ] {
+        run(example("conformance", arguments)).failed(2, words);
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let child = example("conformance", "").stdout(writer).spawn().unwrap();
+    let outcome = child.wait_with_output().unwrap();
+    assert_eq!(outcome.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("cannot write the results"));
+}
+
+/// On two fabrics nothing arrives: the waits end in time, and what is killed is noticed.
+#[test]
+fn facts_and_a_peer_that_is_killed() {
+    let steps = "--step messages --step waiting --step frames";
+    let server = soft("conformance", &format!("--server 127.0.0.1:0 {steps}"));
+    let (mut server, _lines, address) = conformance_server(server);
+    let mut client = soft("conformance", &format!("--client {address} {steps}"));
+    client.env("RDMA_SOFT_HOST", "1");
+    let client = client.spawn().unwrap();
+    // Time to connect; on a machine so busy that this is not enough, the client finds nobody instead.
+    thread::sleep(Duration::from_millis(700));
+    kill_process(Pid::from_child(&server), Signal::KILL).unwrap();
+    let outcome = finish(client, DEADLINE);
+    let known = ["the other end is gone", "no connection to the peer"];
+    assert!(outcome.status == 2 && known.iter().any(|words| outcome.error.contains(words)), "{outcome:?}");
+    wait(&mut server, DEADLINE).expect("the victim has ended");
 }
 
 #[test]
@@ -261,6 +409,7 @@ fn interrupts() {
         example("pingpong", endless),
         example("pingpong", &format!("{endless} --bandwidth --size 65536")),
         soft("pingpong", "--server 127.0.0.1:0"),
+        soft("conformance", "--server 127.0.0.1:0"),
     ] {
         let (child, _) = start(command);
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -270,7 +419,8 @@ fn interrupts() {
 
 #[test]
 fn output_that_nobody_takes() {
-    for (name, arguments) in [("pingpong", "--iters 10"), ("devices", "--provider soft"), ("mesh", "")] {
+    for (name, arguments) in [("pingpong", "--iters 10"), ("devices", "--provider soft"), ("doctor", ""), ("mesh", "")]
+    {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut child = example(name, arguments).stdout(writer).spawn().unwrap();

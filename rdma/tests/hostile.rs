@@ -10,6 +10,7 @@ mod support;
 mod hostile {
     mod batches;
     mod completions;
+    mod errnos;
     mod posts;
     pub mod provider;
     mod teardown;

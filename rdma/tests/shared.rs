@@ -2,13 +2,18 @@
 
 mod shared {
     mod autonomy;
+    mod churn;
     mod death;
     mod end;
+    mod faults;
+    mod forking;
     mod hostile;
     mod joining;
+    mod leaving;
     mod limits;
     mod messages;
     mod process;
+    mod reconnect;
 }
 #[allow(unused_imports)]
 mod support;

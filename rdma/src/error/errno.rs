@@ -14,6 +14,11 @@ impl Errno {
         Errno(number)
     }
 
+    /// The errno of this name (`"EINVAL"`), if it is one that a verbs library returns.
+    pub fn from_name(name: &str) -> Option<Self> {
+        number(name).map(Errno)
+    }
+
     /// The number, as this system counts.
     pub const fn raw(self) -> c_int {
         self.0
@@ -44,7 +49,17 @@ macro_rules! names {
         fn names(number: c_int) -> &'static str {
             match number {
                 $( libc::$name => stringify!($name), )*
+                // On Linux the same number as EOPNOTSUPP.
+                #[cfg(target_vendor = "apple")]
+                libc::ENOTSUP => "ENOTSUP",
                 _ => "errno",
+            }
+        }
+
+        fn number(name: &str) -> Option<c_int> {
+            match name {
+                $( stringify!($name) => Some(libc::$name), )*
+                _ => None,
             }
         }
     };
@@ -54,7 +69,7 @@ names! {
     EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV EINVAL ENFILE
     EMFILE EFBIG ENOSPC EPIPE ERANGE EDEADLK ENAMETOOLONG ENOSYS EPROTO EOVERFLOW EMSGSIZE EOPNOTSUPP EADDRINUSE
     EADDRNOTAVAIL ENETDOWN ENETUNREACH ECONNABORTED ECONNRESET ENOBUFS EISCONN ENOTCONN ETIMEDOUT ECONNREFUSED
-    EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE ECANCELED
+    EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE ECANCELED ENODATA ETIME ENOTSOCK EAFNOSUPPORT EPROTONOSUPPORT
 }
 
 impl fmt::Display for Errno {
@@ -77,6 +92,7 @@ mod tests {
     fn names_are_those_of_the_system() {
         assert_eq!(Errno::from_raw(libc::EINVAL).to_string(), "EINVAL (22)");
         assert_eq!(Errno::from_raw(libc::ETIMEDOUT).name(), "ETIMEDOUT");
+        assert_eq!((Errno::from_name("EBUSY").map(Errno::raw), Errno::from_name("busy")), (Some(libc::EBUSY), None));
         assert_eq!(Errno::from_raw(99_999).name(), "errno");
         assert!(!Errno::from_raw(libc::EINVAL).description().contains("os error"));
     }

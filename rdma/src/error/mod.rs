@@ -1,12 +1,15 @@
 //! One error type for the whole crate.
 
+pub(crate) mod catalogue;
 mod errno;
-mod hint;
 mod kind;
 
+pub(crate) use catalogue::states::Chosen;
 pub use errno::Errno;
-pub(crate) use hint::Chosen;
 pub use kind::ErrorKind;
+
+use crate::verbs::library::RawDevice;
+use catalogue::{Entry, Hardware, states};
 
 use crate::{Gid, Status};
 use core::fmt;
@@ -33,13 +36,17 @@ enum Repr {
 /// What an [`Error`] knows.
 #[derive(Clone, Debug, Default)]
 struct Report {
+    /// What the catalogue has about it.
+    entry: Option<&'static Entry>,
+    /// Instead of the entry's.
     kind: Option<ErrorKind>,
     call: Option<&'static str>,
     errno: Option<Errno>,
     status: Option<Status>,
     subject: Subject,
     detail: Cow<'static, str>,
-    hint: Cow<'static, str>,
+    /// Instead of the entry's remedy; if it is empty: none.
+    hint: Option<Cow<'static, str>>,
 }
 
 /// What an error is about.
@@ -59,32 +66,36 @@ pub struct Subject {
 }
 
 impl Report {
-    const fn ready(kind: ErrorKind, detail: &'static str, hint: &'static str) -> Self {
-        let subject = Subject { device: None, port: None, queue_pair: None, gid: None, peer: None };
+    const fn ready(entry: &'static Entry, detail: &'static str) -> Self {
         Report {
-            kind: Some(kind),
+            entry: Some(entry),
+            kind: None,
             call: None,
             errno: None,
             status: None,
-            subject,
+            subject: Subject { device: None, port: None, queue_pair: None, gid: None, peer: None },
             detail: Cow::Borrowed(detail),
-            hint: Cow::Borrowed(hint),
+            hint: None,
+        }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        let known = self.kind.or(self.entry.map(|entry| entry.kind));
+        known.or(self.errno.map(catalogue::kind_of)).unwrap_or(ErrorKind::Other)
+    }
+
+    fn hint(&self) -> &str {
+        match (&self.hint, self.entry) {
+            (Some(hint), _) => hint,
+            (None, Some(entry)) => entry.remedy,
+            (None, None) => "",
         }
     }
 }
 
-static SEND_QUEUE_FULL: Report = Report::ready(
-    ErrorKind::QueueFull,
-    "the send queue is full",
-    "poll the completion queue, then post again; if it stays full, the peer posts no receives",
-);
-static RECEIVE_QUEUE_FULL: Report =
-    Report::ready(ErrorKind::QueueFull, "the receive queue is full", "poll the completion queue, then post again");
-static NO_COMPLETION: Report = Report::ready(
-    ErrorKind::TimedOut,
-    "no completion within the given time",
-    "nothing was given up: a later wait may still return it; that a peer died no device reports, ask connect::Link::is_alive",
-);
+static SEND_QUEUE_FULL: Report = Report::ready(&states::SEND_QUEUE_FULL, "the send queue is full");
+static RECEIVE_QUEUE_FULL: Report = Report::ready(&states::RECEIVE_QUEUE_FULL, "the receive queue is full");
+static NO_COMPLETION: Report = Report::ready(&states::NO_COMPLETION, "no completion within the given time");
 
 impl Error {
     pub(crate) const SEND_QUEUE_FULL: Error = Error(Repr::Ready(&SEND_QUEUE_FULL));
@@ -121,16 +132,16 @@ impl Error {
         Error::new(ErrorKind::InvalidArgument, detail)
     }
 
-    /// A verbs call that failed. Kind and hint follow from call and errno.
+    /// A failure that the catalogue knows, in words.
+    pub(crate) fn known(entry: &'static Entry, detail: impl Into<Cow<'static, str>>) -> Self {
+        Error::made(Report { entry: Some(entry), detail: detail.into(), ..Report::default() })
+    }
+
+    /// A verbs call that failed. Kind and hint follow from call and errno, and from the device, once that is
+    /// [told](Self::on_device).
     pub(crate) fn call(call: &'static str, errno: Errno) -> Self {
-        let (kind, hint) = hint::explain(call, errno);
-        Error::made(Report {
-            kind: Some(kind),
-            call: Some(call),
-            errno: Some(errno),
-            hint: Cow::Borrowed(hint),
-            ..Report::default()
-        })
+        let entry = catalogue::of_call(call, errno, None);
+        Error::made(Report { entry, call: Some(call), errno: Some(errno), ..Report::default() })
     }
 
     pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
@@ -138,7 +149,7 @@ impl Error {
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<Cow<'static, str>>) -> Self {
-        self.edit(|report| report.hint = hint.into())
+        self.edit(|report| report.hint = Some(hint.into()))
     }
 
     pub(crate) fn with_detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -158,14 +169,25 @@ impl Error {
     pub(crate) fn explained_by(self, known: Error) -> Self {
         let known = known.report().clone();
         self.edit(|report| {
-            report.kind = known.kind;
+            report.entry = known.entry;
+            report.kind = Some(known.kind());
+            report.hint = Some(Cow::Owned(known.hint().to_owned()));
             report.detail = known.detail;
-            report.hint = known.hint;
         })
     }
 
-    pub(crate) fn on_device(self, device: &Arc<str>) -> Self {
-        self.edit(|report| report.subject.device = Some(device.clone()))
+    pub(crate) fn on_device(self, device: &RawDevice) -> Self {
+        self.on(&device.name, Hardware::of(device.kind().0))
+    }
+
+    /// A device of this name and sort.
+    fn on(self, name: &Arc<str>, hardware: Hardware) -> Self {
+        self.edit(|report| {
+            report.subject.device = Some(name.clone());
+            if let (Some(call), Some(errno), None) = (report.call, report.errno, &report.hint) {
+                report.entry = catalogue::of_call(call, errno, Some(hardware));
+            }
+        })
     }
 
     pub(crate) fn on_port(self, port: u8) -> Self {
@@ -186,7 +208,7 @@ impl Error {
 
     /// The sort of failure, to decide what to do.
     pub fn kind(&self) -> ErrorKind {
-        self.report().kind.unwrap_or(ErrorKind::Other)
+        self.report().kind()
     }
 
     /// The verbs call that failed, by its C name (or the system's, where it was one of those).
@@ -210,9 +232,25 @@ impl Error {
         &self.report().subject
     }
 
-    /// What to do about it, where the cause is known.
+    /// What to do about it, where the cause is known: from a catalogue that knows calls, errnos, devices and systems
+    /// (docs/errors.md in the repository lists it).
     pub fn hint(&self) -> Option<&str> {
-        (!self.report().hint.is_empty()).then_some(&*self.report().hint)
+        Some(self.report().hint()).filter(|hint| !hint.is_empty())
+    }
+
+    /// Why it failed, as far as is known: documented, or seen by others with this call, errno and device.
+    pub fn cause(&self) -> Option<&'static str> {
+        self.report().entry.map(|entry| entry.cause)
+    }
+
+    /// When the same may be tried again, in words. `None`: never, or nothing is known.
+    pub fn retry_when(&self) -> Option<&'static str> {
+        self.report().entry.and_then(|entry| entry.again)
+    }
+
+    /// Who says so: the documents and reports that [`cause`](Self::cause) and [`hint`](Self::hint) are from.
+    pub fn reference(&self) -> Option<&'static str> {
+        self.report().entry.map(|entry| entry.source)
     }
 
     /// Whether the same request may succeed later without anything else being changed: after polling
@@ -240,13 +278,13 @@ impl fmt::Display for Report {
         match (&self.errno, &*self.detail) {
             (Some(errno), "") => write!(out, "{separator}{errno}")?,
             (Some(errno), detail) => write!(out, "{separator}{errno}: {detail}")?,
-            (None, "") => write!(out, "{separator}{}", self.kind.unwrap_or(ErrorKind::Other))?,
+            (None, "") => write!(out, "{separator}{}", self.kind())?,
             (None, detail) => write!(out, "{separator}{detail}")?,
         }
-        if !self.hint.is_empty() {
-            write!(out, " ({})", self.hint)?;
+        match self.hint() {
+            "" => Ok(()),
+            hint => write!(out, " ({hint})"),
         }
-        Ok(())
     }
 }
 
@@ -267,7 +305,7 @@ impl fmt::Debug for Error {
 
 impl Error {
     pub(crate) fn no_library(error: &rdma_sys::LoadError, chosen: Chosen) -> Self {
-        Error::new(ErrorKind::LibraryNotFound, error.to_string()).with_hint(hint::library(error, chosen))
+        Error::known(states::no_library(error, chosen), error.to_string())
     }
 }
 
@@ -285,7 +323,7 @@ mod tests {
     fn the_text_names_call_subject_errno_and_remedy() {
         let error = Error::call("ibv_modify_qp", Errno::from_raw(libc::ETIMEDOUT))
             .with_detail("INIT to RTR")
-            .on_device(&Arc::from("rdma_en3"))
+            .on(&Arc::from("rdma_en3"), Hardware::Thunderbolt)
             .on_port(1)
             .on_gid("fe80::1".parse().unwrap());
         let text = error.to_string();

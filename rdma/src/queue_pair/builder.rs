@@ -97,7 +97,7 @@ impl<'a> QueuePairBuilder<'a> {
     #[doc(alias = "ibv_create_qp")]
     pub fn build(&self) -> Result<PreparedQueuePair> {
         let rules = &self.domain.rules;
-        let on_device = |error: Error| error.on_device(&self.domain.context.device().name);
+        let on_device = |error: Error| error.on_device(self.domain.context.device());
         for queue in [self.send_queue, self.receive_queue] {
             if !Arc::ptr_eq(&queue.raw().context, &self.domain.context) {
                 return Err(on_device(

@@ -1,5 +1,6 @@
 use super::{Capacities, QueuePair, QueuePairType, capacities};
 use crate::endpoint::Endpoint;
+use crate::error::catalogue::states;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gid::{Gid, GidEntry, GidKind};
 use crate::port::{Mtu, Port};
@@ -115,9 +116,8 @@ impl PreparedQueuePair {
                 .with_hint("take it from the Context that the protection domain was made from"));
         }
         if !port.is_active() {
-            let name = &self.raw.domain.context.device().name;
-            return Err(Error::new(ErrorKind::PortDown, format!("the port is {}", port.state()))
-                .on_device(name)
+            return Err(Error::known(&states::PORT_DOWN, format!("the port is {}", port.state()))
+                .on_device(self.raw.domain.context.device())
                 .on_port(port.number())
                 .with_hint("Port::wait_active waits for it; check the cable, and that RDMA is enabled on both ends"));
         }
@@ -201,30 +201,24 @@ impl PreparedQueuePair {
         let about = |error: Error| self.raw.about(error).on_port(local.port.number());
         let (ours, theirs) = (local.entry.gid(), peer.gid());
         if theirs.is_zero() {
-            return Err(about(Error::new(ErrorKind::NoUsableGid, "the peer's endpoint has an empty GID"))
-                .with_hint("the peer's interface has no address yet, or its program sent an unset value"));
+            return Err(about(Error::known(&states::EMPTY_PEER_GID, "the peer's endpoint has an empty GID")));
         }
         if family(ours) != family(theirs) {
-            return Err(about(Error::new(
-                ErrorKind::NoUsableGid,
+            return Err(about(Error::known(
+                &states::TWO_KINDS_OF_GID,
                 format!("this end's GID {ours} is {}, the peer's {theirs} is {}", ours.kind(), theirs.kind()),
-            ))
-            .with_hint("both ends must choose the same kind: Port::gid_of_kind"));
+            )));
         }
         if self.raw.domain.rules.refuses_loopback() && ours == theirs {
-            return Err(about(
-                Error::new(ErrorKind::UnreachablePeer, "the peer's GID is this port's own").on_gid(theirs),
-            )
-            .with_hint("Thunderbolt joins two hosts; a queue pair cannot be connected to its own port"));
+            return Err(about(Error::known(&states::OWN_GID, "the peer's GID is this port's own").on_gid(theirs)));
         }
         let now = self.raw.domain.context.query_gid(local.port.number(), local.entry.index()).map(Gid::from_bytes);
         if now.as_ref().ok() != Some(&ours) {
             let now = now.map_or_else(|error| error.to_string(), |gid| gid.to_string());
-            return Err(about(Error::new(
-                ErrorKind::StaleGid,
+            return Err(about(Error::known(
+                &states::STALE_GID,
                 format!("GID[{}] was {ours} when the endpoint was published and is {now} now", local.entry.index()),
-            ))
-            .with_hint("the interface's address changed: read the GID table again and connect a new queue pair"));
+            )));
         }
         Ok(())
     }

@@ -135,6 +135,10 @@ pub(crate) unsafe fn device_list(host: Option<&Host>, count: *mut c_int) -> *mut
         set_errno(libc::EPERM);
         return null_mut();
     }
+    if let Some(Err(errno)) = host.map(|host| host.fabric.wiring.called("ibv_get_device_list")) {
+        set_errno(errno);
+        return null_mut();
+    }
     let devices = host.map_or(&[][..], Host::devices);
     // Each entry of the array keeps its device, and the array is null-terminated.
     let mut list: Vec<*mut sys::ibv_device> = Vec::with_capacity(devices.len() + 1);
@@ -181,13 +185,15 @@ unsafe extern "C" fn get_device_guid(device: *mut sys::ibv_device) -> u64 {
 unsafe extern "C" fn open_device(device: *mut sys::ibv_device) -> *mut sys::ibv_context {
     pointer(registry::borrow::<SoftDevice>(device).and_then(|device| {
         here(device.birth)?;
+        device.called("ibv_open_device")?;
         Ok(registry::publish(SoftContext::new(device)))
     }))
 }
 
 unsafe extern "C" fn close_device(context: *mut sys::ibv_context) -> c_int {
     // As in rdma-core, nobody asks whether anything was made from it; what was keeps it in memory.
-    number(self::context(context).and_then(|_| registry::retire::<SoftContext>(context)).map(drop))
+    let called = self::context(context).and_then(|known| known.device.called("ibv_close_device"));
+    number(called.and_then(|()| registry::retire::<SoftContext>(context)).map(drop))
 }
 
 unsafe extern "C" fn query_device(pointer: *mut sys::ibv_context, attributes: *mut sys::ibv_device_attr) -> c_int {
@@ -195,6 +201,7 @@ unsafe extern "C" fn query_device(pointer: *mut sys::ibv_context, attributes: *m
         if attributes.is_null() {
             return Err(libc::EINVAL);
         }
+        context.device.called("ibv_query_device")?;
         // SAFETY: not null, and a structure of the caller's, as the call asks for.
         unsafe { attributes.write(context.device.attributes()) };
         Ok(())
@@ -213,6 +220,7 @@ unsafe extern "C" fn query_port(
         if attributes.is_null() || port != 1 {
             return Err(libc::EINVAL);
         }
+        context.device.called("ibv_query_port")?;
         let answer = context.device.port();
         // SAFETY: the caller's structure has at least the old size, and only that much is written.
         unsafe {
@@ -229,6 +237,7 @@ unsafe extern "C" fn query_gid(
     gid: *mut sys::ibv_gid,
 ) -> c_int {
     minus_one(context(pointer).and_then(|context| {
+        context.device.called("ibv_query_gid")?;
         let table = context.device.gids();
         let entry = usize::try_from(index).ok().and_then(|index| table.get(index)).ok_or(libc::EINVAL)?;
         if gid.is_null() || port != 1 {
@@ -241,10 +250,11 @@ unsafe extern "C" fn query_gid(
 }
 
 unsafe extern "C" fn query_pkey(pointer: *mut sys::ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int {
-    minus_one(context(pointer).and_then(|_| {
+    minus_one(context(pointer).and_then(|context| {
         if pkey.is_null() || port != 1 || index != 0 {
             return Err(libc::EINVAL);
         }
+        context.device.called("ibv_query_pkey")?;
         // SAFETY: not null, and the caller's, as the call asks for. The default key, full membership.
         unsafe { pkey.write(0xffff_u16.to_be()) };
         Ok(())
@@ -253,6 +263,7 @@ unsafe extern "C" fn query_pkey(pointer: *mut sys::ibv_context, port: u8, index:
 
 unsafe extern "C" fn alloc_pd(pointer_: *mut sys::ibv_context) -> *mut sys::ibv_pd {
     pointer(context(pointer_).and_then(|context| {
+        context.device.called("ibv_alloc_pd")?;
         // A port that is DOWN: null with errno 102, EOPNOTSUPP on macOS (ml-explore/mlx pull request 4530).
         if !context.device.is_active() {
             return Err(libc::EOPNOTSUPP);
@@ -264,7 +275,9 @@ unsafe extern "C" fn alloc_pd(pointer_: *mut sys::ibv_context) -> *mut sys::ibv_
 }
 
 unsafe extern "C" fn dealloc_pd(pointer: *mut sys::ibv_pd) -> c_int {
-    number(retire_unused::<SoftPd>(pointer, |domain| domain.context.birth, |domain| &domain.users).map(|domain| {
+    let called = registry::borrow::<SoftPd>(pointer).and_then(|domain| domain.context.device.called("ibv_dealloc_pd"));
+    let unused = || retire_unused::<SoftPd>(pointer, |domain| domain.context.birth, |domain| &domain.users);
+    number(called.and_then(|()| unused()).map(|domain| {
         domain.context.device.domains.give_back(&domain.ticket);
     }))
 }

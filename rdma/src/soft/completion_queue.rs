@@ -15,7 +15,7 @@ use super::queue_pair::{Attention, Body, Done, LOST, Slot, SoftQp};
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use super::shared::exchange;
-use super::shared::inbound::Inbound;
+use super::shared::inbound::{Inbound, Next};
 use super::small;
 use crate::verbs::latch::Latch;
 use core::ffi::c_int;
@@ -34,6 +34,8 @@ pub(crate) struct SoftCq {
     /// How many queue pairs use it, each of their two queues counted.
     pub(crate) users: AtomicU32,
     pub(crate) fill: Fill,
+    /// Whether there is a plan of faults.
+    pub(crate) faulty: bool,
     pub(crate) poll: Latch<Sources>,
 }
 
@@ -59,6 +61,8 @@ pub(crate) struct Sources {
 struct Source {
     qp: Arc<SoftQp>,
     side: Side,
+    /// What of [`Attention`] its poller is to look after.
+    flags: u8,
     /// The first request that has not been looked at.
     next: u64,
     /// The places of all requests before it.
@@ -75,6 +79,15 @@ pub(crate) enum Side {
     Receive,
 }
 
+impl Side {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Side::Send => "send",
+            Side::Receive => "receive",
+        }
+    }
+}
+
 impl SoftCq {
     /// How many completions it holds.
     pub(crate) fn capacity(&self) -> u32 {
@@ -83,7 +96,16 @@ impl SoftCq {
 
     pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
         let mut sources = self.poll.lock();
-        sources.list.push(Source { qp: qp.clone(), side, next: 0, places: 0, inbound: None, settled: 0 });
+        let flags = match side {
+            Side::Send => Attention::WAITS,
+            // In a shared fabric nobody else helps this side's sends: who polls for the answer only must, too.
+            Side::Receive if qp.presence.is_some() && !Arc::ptr_eq(&qp.send_cq, &qp.receive_cq) => {
+                Attention::AWAITED | Attention::WAITS
+            }
+            Side::Receive => Attention::AWAITED,
+        };
+        let flags = flags | Attention::ERRAND;
+        sources.list.push(Source { qp: qp.clone(), side, flags, next: 0, places: 0, inbound: None, settled: 0 });
         self.fill.divide(self.capacity(), sources.list.len());
     }
 
@@ -117,6 +139,15 @@ impl SoftCq {
     /// The first receive of a queue pair that no message was taken for.
     pub(crate) fn next_receive(&self, qp: &SoftQp) -> u64 {
         self.poll.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
+    }
+
+    /// Whether the peer has left the connection, and all that it sent before was taken.
+    pub(crate) fn is_deserted(&self, qp: &SoftQp) -> bool {
+        let mut sources = self.poll.lock();
+        sources.receives_of(qp).is_some_and(|source| {
+            let next = source.next.max(source.settled);
+            source.inbound.as_ref().is_some_and(|inbound| matches!(inbound.next(next), Next::End))
+        })
     }
 
     /// Says where a queue pair's receives get their messages from. Once it returns, they get none from elsewhere.
@@ -158,6 +189,11 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
     if !cq.birth.is_here() {
         return -libc::EPERM;
     }
+    if cq.faulty
+        && let Err(errno) = cq.context.device.called("ibv_poll_cq")
+    {
+        return -errno;
+    }
     if count < 0 || (wc.is_null() && count != 0) {
         return -libc::EINVAL;
     }
@@ -175,8 +211,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
         let out = unsafe { wc.add(taken) };
         let room = wanted - taken;
-        let flags = if source.side == Side::Send { Attention::WAITS } else { Attention::AWAITED };
-        if source.qp.attention.0.has(flags | Attention::ERRAND) {
+        if source.qp.attention.0.has(source.flags) {
             failing = source.attend().or(failing);
         }
         taken += match source.side {
@@ -199,6 +234,14 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         cq.fill.polled(taken as u64);
     }
     drop(sources);
+    if cq.faulty
+        && taken < wanted
+        && let Some(wr_id) = cq.context.device.stray(taken)
+    {
+        // SAFETY: wc has room for `count` completions, and `taken` is less.
+        unsafe { wc.add(taken).write(sys::ibv_wc { wr_id, ..Default::default() }) };
+        taken += 1;
+    }
     if let Some(qp) = failing {
         overrun::run_errand_now(&qp);
     }
@@ -212,6 +255,7 @@ impl Source {
     fn attend(&self) -> Option<Arc<SoftQp>> {
         match self.side {
             Side::Send => matching::help_sends(&self.qp),
+            Side::Receive if self.qp.presence.is_some() => matching::help_sends(&self.qp),
             Side::Receive => matching::help_receives(&self.qp),
         }
         self.qp.attention.0.has(Attention::ERRAND).then(|| self.qp.clone())
@@ -236,7 +280,7 @@ impl Source {
             let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
             let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
             let room = overrun::admit(&qp.receive_cq, qp);
-            let ending = if room { outcome.status.0 as u16 } else { LOST };
+            let ending = if room && !outcome.lost { outcome.status.0 as u16 } else { LOST };
             let flags = if outcome.immediate.is_some() { Done::IMMEDIATE } else { 0 };
             let immediate = outcome.immediate.unwrap_or(0);
             let done = Done { status: ending, flags, length: outcome.length, immediate, ..flushed(room) };
@@ -314,6 +358,11 @@ impl Source {
                 // one who matches, and slot and record are its until we release their places.
                 let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
                 let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
+                if outcome.lost {
+                    self.next += 1;
+                    self.places += u64::from(record.places);
+                    continue;
+                }
                 let completion = sys::ibv_wc {
                     wr_id: record.wr_id,
                     status: outcome.status,

@@ -5,6 +5,8 @@
 //! or of the other family). A refused transition changes nothing.
 
 use super::completion_queue::Side;
+use super::faults::State;
+use super::portability::{Caller, Habit};
 use super::post::flushed;
 use super::queue_pair::{Attention, Attributes, Body, ReceiveQueue, SendQueue, Slot, SoftQp};
 use super::shared::exchange::{self, Prepared};
@@ -30,7 +32,7 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     let mask = Mask::from_bits_retain(mask as u32);
     let wiring = qp.device.wiring.lock();
     let mut attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
-    if !mask.contains(Mask::STATE) {
+    if !mask.contains(Mask::STATE) || !exists(&wiring, qp) {
         return Err(libc::EINVAL);
     }
     let mut prepared = None;
@@ -43,6 +45,7 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
         (_, state::IBV_QPS_ERR) if mask == Mask::STATE => part(&wiring, qp, state::IBV_QPS_ERR),
         (state::IBV_QPS_RESET, state::IBV_QPS_INIT) if mask == TO_INIT => to_init(qp, &mut attributes, wanted)?,
         (state::IBV_QPS_INIT, state::IBV_QPS_RTR) if mask == TO_RTR => {
+            half_made(qp, &mut attributes)?;
             prepared = to_rtr(qp, &mut attributes, wanted)?;
         }
         (state::IBV_QPS_RTR, state::IBV_QPS_RTS) if mask == TO_RTS => attributes.set.sq_psn = wanted.sq_psn,
@@ -55,9 +58,14 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     unsafe { (*qp.abi.get()).prefix.state = next };
     let mut receive = qp.receive.0.lock();
     (receive.state, receive.known_regions) = (next, attributes.known_regions);
+    receive.early_regions = attributes.early_regions;
     drop(receive);
     let mut send = qp.send.0.lock();
     (send.state, send.known_regions) = (next, attributes.known_regions);
+    send.early_regions = attributes.early_regions;
+    if let Some(faults) = qp.device.wiring.faults() {
+        (send.used, send.dead) = (faults.now(), false);
+    }
     drop(send);
     match (&qp.presence, prepared) {
         (Some(presence), Some(prepared)) => exchange::enter(qp, presence, prepared),
@@ -67,12 +75,19 @@ pub(crate) fn modify(qp: &Arc<SoftQp>, wanted: &sys::ibv_qp_attr, mask: c_int) -
     Ok(())
 }
 
-/// In a shared fabric: enters a new connection with the same peer, which has left the old one.
+/// Whether a queue pair has not been destroyed meanwhile. What others see of it is somebody else's then.
+fn exists(_wiring: &Still, qp: &Arc<SoftQp>) -> bool {
+    qp.device.find(qp.number).is_some_and(|known| Arc::ptr_eq(&known, qp))
+}
+
+/// In a shared fabric: enters a new connection with the same peer, if it has left the one that there is.
 pub(crate) fn renew(qp: &Arc<SoftQp>) {
     let _wiring = qp.device.wiring.lock();
     let attributes = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(presence) = &qp.presence
         && matches!(attributes.state, state::IBV_QPS_RTR | state::IBV_QPS_RTS)
+        // That may have been noticed on the one before. A queue pair that was destroyed meanwhile has none.
+        && qp.receive_cq.is_deserted(qp)
     {
         match exchange::prepare(qp, presence, attributes.set.dest_qp_num) {
             Ok(prepared) => exchange::enter(qp, presence, prepared),
@@ -85,7 +100,7 @@ pub(crate) fn renew(qp: &Arc<SoftQp>) {
 /// The error state, entered from within.
 pub(crate) fn enter_error(qp: &Arc<SoftQp>) {
     let to_error = sys::ibv_qp_attr { qp_state: state::IBV_QPS_ERR, ..Default::default() };
-    // From every state, so it cannot fail.
+    // From every state, so it cannot fail unless the queue pair is no more.
     let _ = modify(qp, &to_error, sys::IBV_QP_STATE as c_int);
 }
 
@@ -96,9 +111,24 @@ fn to_init(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) 
     attributes.set.pkey_index = 0;
     attributes.set.port_num = 1;
     attributes.set.qp_access_flags = wanted.qp_access_flags;
+    attributes.early_regions = qp.device.regions.serial();
     // What is registered from now on is unknown to the queue pair (ANE, ADU: −EFAULT at post).
-    attributes.known_regions = if qp.device.profile.register_first { qp.device.regions.serial() } else { u64::MAX };
+    attributes.known_regions = if qp.device.profile.register_first { attributes.early_regions } else { u64::MAX };
     Ok(())
+}
+
+/// A transition that failed half-way is not to be tried again ("TX already started": SQCU).
+fn half_made(qp: &SoftQp, attributes: &mut Attributes) -> Result<(), c_int> {
+    if attributes.half_made {
+        return Err(libc::EINVAL);
+    }
+    match qp.device.wiring.faults().and_then(State::half) {
+        None => Ok(()),
+        Some(errno) => {
+            attributes.half_made = true;
+            Err(errno)
+        }
+    }
 }
 
 fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -> Result<Option<Prepared>, c_int> {
@@ -124,6 +154,11 @@ fn to_rtr(qp: &SoftQp, attributes: &mut Attributes, wanted: &sys::ibv_qp_attr) -
     let known = qp.device.far().is_some_and(|far| far.gids().contains(&remote));
     if !known || family(local) != family(remote) {
         return Err(libc::ETIMEDOUT);
+    }
+    if path.grh.sgid_index == 0
+        && let Some(lint) = qp.device.wiring.lint()
+    {
+        lint.note(Habit::FirstGid, Caller { end: qp.device.end, call: "ibv_modify_qp", wr_id: None });
     }
     let prepared = match &qp.presence {
         Some(presence) => Some(exchange::prepare(qp, presence, wanted.dest_qp_num)?),
@@ -178,8 +213,9 @@ pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
         if next == state::IBV_QPS_ERR {
             qp.receive_cq.settle_arrivals(qp);
         }
-        receive.consumed = qp.receive_cq.next_receive(qp);
         qp.receive_cq.set_inbound(qp, None);
+        // Not earlier: until now a poller may have taken messages.
+        receive.consumed = qp.receive_cq.next_receive(qp);
     }
     if let Some(peer) = receive.peer.take() {
         let mut theirs = peer.send.0.lock();
@@ -207,6 +243,8 @@ pub(crate) fn part(_wiring: &Still, qp: &Arc<SoftQp>, next: state) {
     } else {
         drop_sends(qp, &mut send);
         drop_receives(qp, &mut receive);
+        // What was to become of the queue pair because of its old requests.
+        qp.attention.0.clear(Attention::ERRAND);
     }
 }
 
@@ -233,6 +271,8 @@ fn flush_receives(qp: &SoftQp, receive: &mut ReceiveQueue) {
 fn drop_sends(qp: &SoftQp, send: &mut SendQueue) {
     send.matched = send.posted;
     send.written = send.posted;
+    // The one that was next may have been delivered in part.
+    send.delivered = 0;
     qp.completed.0.store(send.posted, Ordering::Release);
     qp.send_cq.skip(qp, Side::Send, send.posted, send.posted_places);
     qp.released.0.sends.store(send.posted, Ordering::Relaxed);

@@ -2,14 +2,15 @@
 
 use super::address;
 use super::fork::Birth;
+use super::matching;
 use super::profile::Profile;
-use super::queue_pair::SoftQp;
+use super::queue_pair::{Attention, SoftQp};
 use super::quota::{Quota, Resource};
 use super::region::RegionTable;
 use super::registry::{self, Kind, Object};
 use super::topology::End;
 use super::wiring::Wiring;
-use crate::{Gid, Guid, Result};
+use crate::{Gid, Guid};
 use core::ffi::{c_char, c_int};
 use rdma_sys as sys;
 use std::collections::HashMap;
@@ -111,6 +112,30 @@ impl SoftDevice {
         self.far.get()?.upgrade()
     }
 
+    /// Counts a call of a program's, for the plan of faults. Before any lock is taken.
+    #[inline]
+    pub(crate) fn called(&self, call: &'static str) -> Result<(), c_int> {
+        self.wiring.called(call)
+    }
+
+    /// The id of a completion that nobody posted, if the plan has one after so many that were polled.
+    pub(crate) fn stray(&self, polled: usize) -> Option<u64> {
+        self.wiring.faults()?.stray(polled)
+    }
+
+    /// Says to the queue pairs whether there is light in the cable.
+    pub(crate) fn look_for_light(&self) {
+        let dark = !self.is_active();
+        for qp in self.all() {
+            if dark {
+                qp.attention.0.set(Attention::DARK);
+            } else if qp.attention.0.clear(Attention::DARK) {
+                // What waited goes on, whoever looks next.
+                matching::help_peer(&qp);
+            }
+        }
+    }
+
     /// Whether the port is ACTIVE.
     pub(crate) fn is_active(&self) -> bool {
         self.wiring.is_active(self.end)
@@ -125,7 +150,7 @@ impl SoftDevice {
     }
 
     /// Sets an entry of the GID table that there is.
-    pub(crate) fn set_gid(&self, index: usize, gid: Gid) -> Result<()> {
+    pub(crate) fn set_gid(&self, index: usize, gid: Gid) -> crate::Result<()> {
         match self.wiring.membership() {
             Some(membership) => membership.set_gid(self.end, index, gid),
             None => {

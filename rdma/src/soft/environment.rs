@@ -1,7 +1,7 @@
 //! The software host that the environment describes.
 
 use super::fork::PerProcess;
-use super::{Fabric, Host, Profile, Topology};
+use super::{Fabric, Faults, Host, Profile, Topology};
 use crate::{Error, Result};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +30,12 @@ fn topology(text: &str) -> Result<Topology> {
 fn profile(page: Option<usize>) -> Result<Profile> {
     let text = variable("RDMA_SOFT_PROFILE")?;
     let mut profile = Profile::with_changes(text.as_deref().unwrap_or("thunderbolt"), page)?;
+    if let Some(plan) = variable("RDMA_SOFT_FAULTS")? {
+        profile = profile.with_faults(match plan.strip_prefix("file:") {
+            Some(path) => Faults::from_file(path)?,
+            None => plan.parse()?,
+        });
+    }
     if let Some(page) = variable("RDMA_SOFT_PAGE")? {
         let bytes = page.parse().map_err(|_| wrong("RDMA_SOFT_PAGE", &page, "a number of bytes"))?;
         profile = profile.with_page(bytes)?;
@@ -38,8 +44,8 @@ fn profile(page: Option<usize>) -> Result<Profile> {
 }
 
 /// The host `RDMA_SOFT_HOST` (0) of the fabric named `RDMA_SOFT_FABRIC`, or of one of this process alone if there is no
-/// name, with the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), the profile `RDMA_SOFT_PROFILE` (`thunderbolt`) and the device
-/// page `RDMA_SOFT_PAGE` (`page`, or else the profile's). The variables are read at the first call, and the fabric is made or joined then.
+/// name, with the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), the profile `RDMA_SOFT_PROFILE` (`thunderbolt`), the
+/// faults `RDMA_SOFT_FAULTS` (none), and the device page `RDMA_SOFT_PAGE` (`page`, or else the profile's). The variables are read at the first call, and the fabric is made or joined then.
 pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     static FABRIC: PerProcess<Mutex<Option<Fabric>>> = PerProcess::new();
     let mut fabric = FABRIC.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +57,11 @@ pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     let topology = topology(variable("RDMA_SOFT_TOPOLOGY")?.as_deref().unwrap_or("mesh:2"))?;
     let host = match variable("RDMA_SOFT_FABRIC")? {
         Some(name) => Fabric::join_with(&name, topology, profile(page)?, number)?,
-        None => Fabric::new(topology, profile(page)?).host(number)?,
+        None => {
+            let profile = profile(page)?;
+            profile.faults.check(&topology)?;
+            Fabric::new(topology, profile).host(number)?
+        }
     };
     *fabric = Some(host.fabric());
     Ok(host)

@@ -2,7 +2,9 @@
 
 use super::address;
 use super::device::SoftDevice;
+use super::faults::{State, Trace};
 use super::fork::Birth;
+use super::portability::{Finding, Lint};
 use super::profile::Profile;
 use super::shared::membership::Membership;
 use super::topology::{End, Topology};
@@ -10,6 +12,7 @@ use super::wiring::Wiring;
 use crate::{Error, ErrorKind, Gid, Result};
 use core::fmt;
 use core::sync::atomic::{AtomicU16, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
 
 /// A Thunderbolt fabric in this process: hosts, devices, cables.
@@ -28,7 +31,7 @@ use std::sync::Arc;
 ///
 /// It is a handle: clones are the same fabric, which exists as long as any handle, host, provider or open device does.
 #[derive(Clone)]
-pub struct Fabric(Arc<FabricState>);
+pub struct Fabric(pub(crate) Arc<FabricState>);
 
 pub(crate) struct FabricState {
     pub(crate) profile: Profile,
@@ -58,10 +61,13 @@ impl Fabric {
     }
 
     /// A fabric of this shape, whose devices follow these rules.
+    ///
+    /// What a plan of [`Faults`](super::Faults) names and the topology does not have never happens.
     pub fn new(topology: Topology, profile: Profile) -> Self {
         static FABRICS: AtomicU16 = AtomicU16::new(0);
         let number = FABRICS.fetch_add(1, Ordering::Relaxed);
-        Fabric::assemble(number, Wiring::new(topology), profile)
+        let wiring = Wiring::new(topology, &profile);
+        Fabric::assemble(number, wiring, profile)
     }
 
     /// Joins the fabric of this name as a host of it, together with other processes of this user on this machine. The
@@ -101,8 +107,10 @@ impl Fabric {
         if host >= topology.hosts().len() {
             return Err(no_host(host, topology.hosts().len()));
         }
+        profile.faults.check(&topology)?;
         let membership = Membership::join(name, number, &topology, &profile)?;
-        Fabric::assemble(number, Wiring::shared(topology, membership), profile).host(host)
+        let wiring = Wiring::shared(topology, membership, &profile);
+        Fabric::assemble(number, wiring, profile).host(host)
     }
 
     fn assemble(number: u16, wiring: Wiring, profile: Profile) -> Self {
@@ -119,6 +127,7 @@ impl Fabric {
                 names.iter().enumerate().map(device).collect()
             })
             .collect();
+        wiring.set_devices(&hosts);
         for &(one, other) in wiring.topology.cables() {
             let (here, there) = (&hosts[one.host][one.device], &hosts[other.host][other.device]);
             here.set_far(there);
@@ -163,7 +172,9 @@ impl Fabric {
         self.0.wiring.set_host(host, on)
     }
 
-    /// Plugs a cable in or pulls it out. With the cable out, the ports at both its ends are DOWN.
+    /// Plugs a cable in or pulls it out. With the cable out, the ports at both its ends are DOWN, and what is sent over
+    /// connections that exist waits, without a completion or an event, until it is plugged in again (inferred: on Macs the
+    /// provider's code crashes, ml-explore/mlx issue 4192).
     ///
     /// # Errors
     ///
@@ -174,6 +185,35 @@ impl Fabric {
 }
 
 impl Fabric {
+    /// What the [`Faults`](super::Faults) of the fabric have done so far in this process.
+    pub fn trace(&self) -> Trace {
+        self.0.wiring.faults().map_or_else(Trace::default, State::trace)
+    }
+
+    /// What programs of this process did that works here and not under every profile, if the profile
+    /// [looks for it](Profile::with_lint).
+    ///
+    /// ```
+    /// use rdma::soft::{Fabric, Profile, Topology};
+    ///
+    /// let fabric = Fabric::new(Topology::mesh(2)?, Profile::classic().with_lint());
+    /// // … run the program …
+    /// assert!(fabric.findings().is_empty());
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
+    pub fn findings(&self) -> Vec<Finding> {
+        self.0.wiring.lint().map_or_else(Vec::new, Lint::findings)
+    }
+
+    /// Moves the fabric's clock on, as if so much time had passed without traffic: for [`Faults`](super::Faults) that
+    /// come with time.
+    /// Nothing else is counted by this clock.
+    pub fn pass_time(&self, time: Duration) {
+        if let Some(faults) = self.0.wiring.faults() {
+            faults.pass(time);
+        }
+    }
+
     fn device(&self, end: End) -> Result<&Arc<SoftDevice>> {
         self.0.hosts.get(end.host).and_then(|devices| devices.get(end.device)).ok_or_else(|| {
             Error::new(ErrorKind::UnknownDevice, format!("there is no device {} on host {}", end.device, end.host))

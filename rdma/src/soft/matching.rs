@@ -28,6 +28,8 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
             match &send.peer {
                 // Nobody is there: the frames leave the host and are lost, which the sender cannot tell.
                 None => {}
+                // No light in the cable: silence.
+                Some(peer) if qp.attention.0.has(Attention::DARK) => return hold(qp, peer),
                 // Its error state is only a matter of time: see overrun.rs.
                 Some(peer) if peer.attention.0.has(Attention::FAILING) => {}
                 Some(peer) if qp.limits.special => {
@@ -58,7 +60,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
         }
         if qp.limits.special {
             rules::after_send(qp, record);
-            send.delivered = 0;
+            (send.delivered, send.fate) = (0, None);
         }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
@@ -78,6 +80,13 @@ pub(crate) fn wait(qp: &SoftQp, peer: &SoftQp, slot: &Slot, lap: u32) -> bool {
     qp.attention.0.set(Attention::WAITS);
     peer.attention.0.set(Attention::AWAITED);
     slot.mark.load(Ordering::SeqCst) != Slot::posted(lap)
+}
+
+/// Leaves the sends waiting for something else than a receive.
+#[cold]
+pub(crate) fn hold(qp: &SoftQp, peer: &SoftQp) {
+    qp.attention.0.set(Attention::WAITS);
+    peer.attention.0.set(Attention::AWAITED);
 }
 
 /// Takes the hints back once nothing waits.
@@ -100,7 +109,7 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
     }
     let verdict = judge(peer, record.length, record.places, &posted);
     let copied = if verdict == status::IBV_WC_SUCCESS { record.length } else { 0 };
-    let ending = Ending { status: verdict, copied, length: record.length, immediate: None };
+    let ending = Ending { status: verdict, copied, length: record.length, immediate: None, lost: false };
     // SAFETY: `is_there` and `judge` have said so; we are the matcher.
     unsafe { deliver(peer, slot, lap, &posted, record.address as *const u8, &ending) };
     true
@@ -125,6 +134,8 @@ pub(crate) struct Ending {
     /// The bytes that its completion tells.
     pub(crate) length: u32,
     pub(crate) immediate: Option<u32>,
+    /// There is to be no completion.
+    pub(crate) lost: bool,
 }
 
 /// Ends a receive, with the bytes at `source`.
@@ -163,7 +174,8 @@ pub(crate) unsafe fn deliver(
     if ending.immediate.is_some() {
         flags |= Done::IMMEDIATE;
     }
-    let outcome = if overrun::admit(&peer.receive_cq, peer) { ending.status.0 as u16 } else { LOST };
+    let admitted = !ending.lost && overrun::admit(&peer.receive_cq, peer);
+    let outcome = if admitted { ending.status.0 as u16 } else { LOST };
     // SAFETY: as for `done`.
     unsafe {
         (&raw mut (*done).status).write(outcome);
@@ -206,6 +218,9 @@ pub(crate) fn help_sends(qp: &SoftQp) {
 /// As [`help_peer`], for the poller, which does not hold the receive latch.
 #[cold]
 pub(crate) fn help_receives(qp: &SoftQp) {
+    if let Some(presence) = &qp.presence {
+        return exchange::look_for_light(qp, presence);
+    }
     let Some(receive) = qp.receive.0.try_lock() else { return };
     let peer = receive.peer.clone();
     drop(receive);

@@ -2,7 +2,7 @@
 //!
 //! It is reached through a function table like any other verbs library's, with real `ibv_*` objects behind it, so the
 //! code that drives a Mac's controller is line for line the code that runs here. Limits, refusals and oddities are the
-//! device's, each with its source; see `docs/thunderbolt.md` of the repository for what a program has to know.
+//! device's, each with its source; see `docs/device.md` of the repository for what a program has to know.
 //!
 //! How it works: there is no engine thread. A message is copied once, from the sender's memory to the receiver's, by
 //! whoever completes the match of a send and a receive, inside that call. Payloads of up to 48 bytes travel in the cache
@@ -21,12 +21,14 @@ mod context;
 mod device;
 pub(crate) mod environment;
 mod fabric;
+mod faults;
 mod fence;
 mod fork;
 mod hosts;
 mod matching;
 mod object;
 mod overrun;
+mod portability;
 mod post;
 mod profile;
 mod profile_text;
@@ -42,11 +44,14 @@ mod schedules;
 mod shared;
 mod small;
 mod text;
+mod text_file;
 mod topology;
 mod topology_text;
 mod wiring;
 
 pub use fabric::{Fabric, Host};
+pub use faults::{Faults, Trace};
+pub use portability::{Finding, Habit};
 pub use profile::{Profile, ReturnStyle};
 pub use topology::{End, Topology};
 

@@ -6,7 +6,8 @@ use super::queue_pair::{
     SoftQp,
 };
 use super::ring::Ring;
-use super::{matching, overrun};
+use super::shared::exchange;
+use super::{matching, overrun, rules};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -59,7 +60,19 @@ pub(crate) unsafe extern "C" fn post_send(
     if qp.attention.0.has(Attention::ERRAND) {
         overrun::run_errand(qp);
     }
+    if qp.limits.special
+        && let Err(errno) = qp.device.called("ibv_post_send")
+    {
+        if qp.device.profile.sets_bad_wr && !bad_wr.is_null() {
+            // SAFETY: bad_wr may be written, promised by the caller.
+            unsafe { *bad_wr = wr };
+        }
+        return in_style(qp.device.profile.post_errors, errno);
+    }
     let mut send = qp.send.0.lock();
+    if qp.limits.special {
+        rules::use_again(qp, &mut send);
+    }
     let mut result = 0;
     // SAFETY: wr is null or starts a chain of valid requests, promised by the caller.
     while let Some(request) = unsafe { wr.as_ref() } {
@@ -134,6 +147,9 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
             overrun::watch(&qp.send_cq);
         }
     }
+    if qp.limits.special {
+        rules::seen_send(qp, send, request, &sge);
+    }
     let address = match &qp.inline {
         // SAFETY: inline data can be read during this call, promised by the caller.
         Some(cells) if inline => unsafe { keep(cells, send.posted, &sge) },
@@ -149,6 +165,7 @@ unsafe fn enqueue_send(qp: &SoftQp, send: &mut SendQueue, request: &sys::ibv_sen
         signaled: qp.signal_all || flags & sys::IBV_SEND_SIGNALED != 0,
         lost: false,
         owned: inline,
+        doubled: false,
         immediate,
         message: None,
     };
@@ -189,7 +206,17 @@ pub(crate) unsafe extern "C" fn post_recv(
     if qp.attention.0.has(Attention::ERRAND) {
         overrun::run_errand(qp);
     }
+    if qp.limits.special
+        && let Err(errno) = qp.device.called("ibv_post_recv")
+    {
+        if qp.device.profile.sets_bad_wr && !bad_wr.is_null() {
+            // SAFETY: bad_wr may be written, promised by the caller.
+            unsafe { *bad_wr = wr };
+        }
+        return in_style(qp.device.profile.post_errors, errno);
+    }
     let mut receive = qp.receive.0.lock();
+    let before = receive.posted;
     let mut result = 0;
     // SAFETY: wr is null or starts a chain of valid requests, promised by the caller.
     while let Some(request) = unsafe { wr.as_ref() } {
@@ -205,10 +232,8 @@ pub(crate) unsafe extern "C" fn post_recv(
         }
         wr = request.next;
     }
-    if let Some(presence) = &qp.presence
-        && let Some((generation, base)) = receive.connection
-    {
-        presence.credit(generation, receive.posted - base);
+    if let Some(presence) = &qp.presence {
+        exchange::say_credit(qp, presence, &receive, before);
     }
     if qp.attention.0.has(Attention::AWAITED)
         && let Some(peer) = &receive.peer
@@ -251,6 +276,9 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
         if receive.posted - receive.returned >= qp.receive_cq.fill.share() {
             overrun::watch(&qp.receive_cq);
         }
+    }
+    if qp.limits.special {
+        rules::seen_receive(qp, receive, request, &sge);
     }
     let record = ReceiveRecord { wr_id: request.wr_id, address: sge.addr, key: sge.lkey, places };
     let counter = receive.posted;

@@ -5,6 +5,7 @@
 //! (hellas-ai/thunderbolt-ibverbs), *MCD* (Aileuxe/MCDMA), *ANE* (Anemll/mlx-rdma), *LLAMA* (ggml-org/llama.cpp,
 //! `transport-apple.cpp`). What no source tells is marked *inferred*.
 
+use super::faults::Faults;
 use crate::rules::DepthUnit;
 use std::borrow::Cow;
 
@@ -103,6 +104,17 @@ pub struct Profile {
     pub(crate) takes_immediate: bool,
     /// Whether entry 0 of the GID table is the Thunderbolt domain's UUID.
     pub(crate) uuid_gid: bool,
+    pub(crate) faults: Faults,
+    pub(crate) lint: Lint,
+}
+
+/// Whether it is looked for what works here and not everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lint {
+    Off,
+    Recorded,
+    /// And said on standard error.
+    Printed,
 }
 
 /// A frame of the Thunderbolt link, in bytes (TN3205: depth is counted in frames of 4096 bytes).
@@ -162,6 +174,8 @@ impl Profile {
             max_inline: 0,
             takes_immediate: false,
             uuid_gid: false,
+            faults: Faults::default(),
+            lint: Lint::Off,
         }
     }
 
@@ -250,6 +264,19 @@ impl Profile {
         }
         self.page = page;
         Ok(self)
+    }
+
+    /// The same rules in a fabric in which things go wrong. All processes of a shared fabric must name the same plan.
+    pub fn with_faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// The same rules, and a look at what the program does that works here and not under every profile: see
+    /// [`Fabric::findings`](super::Fabric::findings).
+    pub fn with_lint(mut self) -> Self {
+        self.lint = Lint::Recorded;
+        self
     }
 
     /// The depth that is granted to a request of `asked`, or `None` if it is refused.

@@ -1,6 +1,6 @@
 //! Profiles as text.
 
-use super::profile::{Access, Matching, OverPosting, Profile, ReturnStyle};
+use super::profile::{Access, Lint, Matching, OverPosting, Profile, ReturnStyle};
 use crate::{Error, Result};
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -31,6 +31,7 @@ const MOST: u32 = 1 << 16;
 /// | `register_first` | whether memory registered after INIT is unknown to a queue pair: `yes` or `no` |
 /// | `four_gib` | whether a region may not cross a multiple of 4 GiB: `yes` or `no` |
 /// | `empty` | empty messages are `sent` or `lost` |
+/// | `lint` | whether it is looked for what works here and not under every profile: `no`, `yes` (see [`with_lint`](Profile::with_lint)), or `print`, which says it on standard error |
 /// | `gid0` | entry 0 of the GID table: `link_local` or `uuid` |
 impl FromStr for Profile {
     type Err = Error;
@@ -116,6 +117,9 @@ impl Profile {
             "register_first" => self.register_first = choice(value, &YES)?,
             "four_gib" => self.four_gib_rule = choice(value, &YES)?,
             "empty" => self.loses_empty = choice(value, &[("lost", true), ("sent", false)])?,
+            "lint" => {
+                self.lint = choice(value, &[("no", Lint::Off), ("yes", Lint::Recorded), ("print", Lint::Printed)])?;
+            }
             "gid0" => self.uuid_gid = choice(value, &[("uuid", true), ("link_local", false)])?,
             _ => return Err(Wrong::Key),
         }

@@ -17,9 +17,10 @@
 
 use super::completion_queue::SoftCq;
 use super::device::SoftDevice;
+use super::faults::Fate;
 use super::fork::Birth;
 use super::object::QpObject;
-use super::profile::{FRAME, Matching, OverPosting, Profile};
+use super::profile::{FRAME, Lint, Matching, OverPosting, Profile};
 use super::protection_domain::SoftPd;
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
@@ -31,6 +32,7 @@ use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
 use crate::verbs::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell as SlotUnsafeCell};
 use core::cell::UnsafeCell;
+use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex};
 
@@ -95,6 +97,8 @@ impl Attention {
     pub(crate) const FAILING: u8 = 4;
     /// The peer has left, and may come back: the queue pair is to enter a new connection (exchange.rs).
     pub(crate) const DESERTED: u8 = 8;
+    /// The cable is out, or a host at one of its ends is off.
+    pub(crate) const DARK: u8 = 16;
     /// Both are for the owner's next call to see to.
     pub(crate) const ERRAND: u8 = Self::FAILING | Self::DESERTED;
 
@@ -143,7 +147,10 @@ impl Limits {
             max_message: u32::try_from(profile.max_message).unwrap_or(u32::MAX),
             frames: profile.depth_unit == DepthUnit::Frames,
             matching: profile.matching,
-            special: profile.matching != Matching::Frames || profile.loses_empty,
+            special: profile.matching != Matching::Frames
+                || profile.loses_empty
+                || !profile.faults.is_empty()
+                || profile.lint != Lint::Off,
             loses_empty: profile.loses_empty,
             loses_excess: profile.over_posting == OverPosting::Lost,
             takes_immediate: profile.takes_immediate,
@@ -177,6 +184,10 @@ pub(crate) struct Attributes {
     pub(crate) init: sys::ibv_qp_init_attr,
     /// Registrations up to this one are known to the queue pair; the later ones came after it left RESET.
     pub(crate) known_regions: u64,
+    /// The last registration before the queue pair left RESET.
+    pub(crate) early_regions: u64,
+    /// A transition to RTR failed half-way.
+    pub(crate) half_made: bool,
 }
 
 // SAFETY: the raw pointers in the init attributes are answers for ibv_query_qp, never followed.
@@ -187,6 +198,8 @@ pub(crate) struct SendQueue {
     pub(crate) state: sys::ibv_qp_state,
     pub(crate) peer: Option<Arc<SoftQp>>,
     pub(crate) known_regions: u64,
+    /// The last registration before the queue pair left RESET.
+    pub(crate) early_regions: u64,
     /// Granted depth, in the profile's unit.
     pub(crate) depth: u32,
     pub(crate) posted: u64,
@@ -200,12 +213,19 @@ pub(crate) struct SendQueue {
     pub(crate) next_slot: u64,
     /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
     pub(crate) delivered: u32,
+    /// What the plan of faults has for that send, once it was asked.
+    pub(crate) fate: Option<Fate>,
+    /// By the fabric's clock, where there is a plan: when it was last used.
+    pub(crate) used: Duration,
+    /// It has been idle for too long.
+    pub(crate) dead: bool,
     /// In a shared fabric: how many have been written to the peer's area, lost or flushed.
     pub(crate) written: u64,
     pub(crate) outbound: Option<Box<Outbound>>,
-    /// The peer's number, and the last connection with it that we left.
+    /// The peer's number.
     pub(crate) peer_number: u32,
-    pub(crate) left: Link,
+    /// The connections that we have left and whose other ends have not noticed it.
+    pub(crate) left: Vec<Link>,
 }
 
 /// The poster's side of the receive queue.
@@ -213,6 +233,7 @@ pub(crate) struct ReceiveQueue {
     pub(crate) state: sys::ibv_qp_state,
     pub(crate) peer: Option<Arc<SoftQp>>,
     pub(crate) known_regions: u64,
+    pub(crate) early_regions: u64,
     pub(crate) depth: u32,
     pub(crate) posted: u64,
     pub(crate) posted_places: u64,
@@ -239,6 +260,8 @@ pub(crate) struct SendRecord {
     pub(crate) lost: bool,
     /// The payload is in an [`InlineCell`], no region's.
     pub(crate) owned: bool,
+    /// In a shared fabric: the plan of faults has it delivered twice.
+    pub(crate) doubled: bool,
     pub(crate) immediate: Option<u32>,
     /// In a shared fabric: its number among the messages of the connection, if it is one.
     pub(crate) message: Option<u64>,

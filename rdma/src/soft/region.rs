@@ -69,6 +69,11 @@ impl RegionTable {
         self.control.lock().unwrap_or_else(PoisonError::into_inner).serial
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        (self.entries.len() - self.control.lock().unwrap_or_else(PoisonError::into_inner).free.len()) as u32
+    }
+
     /// Enters a region. Returns its key, or `None` if the table is full.
     pub(crate) fn insert(&self, base: usize, length: usize, access: u32, domain: usize) -> Option<u32> {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,15 @@
 //! Where a profile's rules differ from those of Apple's device on macOS 26: one message may take several receives, or a
 //! message without a receive may be lost. See [`Matching`].
 
+use super::completion_queue::Side;
+use super::faults::Fate;
 use super::matching::{self, Ending};
-use super::profile::{FRAME, Matching};
-use super::queue_pair::{Attention, Limits, Posted, SendQueue, SendRecord, Slot, SoftQp};
+use super::portability::{Caller, Habit};
+use super::profile::{FRAME, Matching, Profile};
+use super::queue_pair::{Attention, Limits, Posted, ReceiveQueue, SendQueue, SendRecord, Slot, SoftQp};
 use core::sync::atomic::Ordering;
-use rdma_sys::ibv_wc_status as status;
+use rdma_sys as sys;
+use sys::ibv_wc_status as status;
 
 /// What becomes of a receive, and of the message that has met it.
 pub(crate) struct Meeting {
@@ -17,10 +21,12 @@ pub(crate) struct Meeting {
 /// A message of which `rest` bytes are left meets a receive of `receiver`.
 pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted: &Posted) -> Meeting {
     let limits = &receiver.limits;
+    let faults = receiver.device.wiring.faults();
+    let lost = faults.is_some_and(|faults| faults.silences(receiver.device.end, Side::Receive));
     let frames = Limits::frames_of(rest);
     let whole = |verdict| {
         let copied = if verdict == status::IBV_WC_SUCCESS { rest } else { 0 };
-        Meeting { ending: Ending { status: verdict, copied, length: rest, immediate }, rest: 0 }
+        Meeting { ending: Ending { status: verdict, copied, length: rest, immediate, lost }, rest: 0 }
     };
     match limits.matching {
         Matching::Frames => whole(matching::judge(receiver, rest, frames, posted)),
@@ -47,6 +53,7 @@ pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted:
                 copied: if fits && permitted { length } else { 0 },
                 length,
                 immediate,
+                lost,
             };
             Meeting { ending, rest: rest - length }
         }
@@ -60,6 +67,11 @@ pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted:
             };
             if verdict != status::IBV_WC_SUCCESS {
                 receiver.attention.0.set(Attention::FAILING);
+            } else if Limits::frames_of(posted.length) != frames
+                && let Some(lint) = receiver.device.wiring.lint()
+            {
+                let caller = Caller { end: receiver.device.end, call: "ibv_post_recv", wr_id: None };
+                lint.note(Habit::LooseReceive, caller);
             }
             whole(verdict)
         }
@@ -71,13 +83,52 @@ fn is_permitted(receiver: &SoftQp, posted: &Posted) -> bool {
     posted.forbidden == 0 && (posted.length == 0 || receiver.device.regions.is_live(posted.key))
 }
 
+/// Before sends are posted: whether the queue pair was idle for too long.
+#[cold]
+pub(crate) fn use_again(qp: &SoftQp, send: &mut SendQueue) {
+    if let Some(faults) = qp.device.wiring.faults()
+        && !send.dead
+    {
+        send.dead = faults.decayed(qp.device.end, qp.number, send.used);
+        send.used = faults.now();
+    }
+}
+
+/// Whether a send may leave the host now.
+enum Departure {
+    Now(Fate),
+    NotYet,
+    /// Its frames are lost.
+    Never,
+}
+
+fn departure(qp: &SoftQp, send: &mut SendQueue, record: &mut SendRecord) -> Departure {
+    if record.length == 0 && qp.limits.loses_empty {
+        record.lost = true;
+        return Departure::Never;
+    }
+    let Some(faults) = qp.device.wiring.faults() else { return Departure::Now(Fate::default()) };
+    if send.dead {
+        return Departure::NotYet;
+    }
+    let fate = send.fate.get_or_insert_with(|| faults.fate(qp.device.end, Limits::frames_of(record.length)));
+    if fate.is_held() {
+        return Departure::NotYet;
+    }
+    if fate.lost { Departure::Never } else { Departure::Now(*fate) }
+}
+
 /// Brings the send that is next to its receives, for the holder of the send latch. Returns false if it has to wait.
 #[cold]
 pub(crate) fn step(qp: &SoftQp, peer: &SoftQp, send: &mut SendQueue, record: &mut SendRecord) -> bool {
-    if record.length == 0 && qp.limits.loses_empty {
-        record.lost = true;
-        return true;
-    }
+    let mut fate = match departure(qp, send, record) {
+        Departure::Now(fate) => fate,
+        Departure::NotYet => {
+            matching::hold(qp, peer);
+            return false;
+        }
+        Departure::Never => return true,
+    };
     loop {
         // SAFETY: the slot exists for the life of the ring, which `peer` keeps.
         let slot = unsafe { &*peer.slots.at(send.next_slot) };
@@ -87,6 +138,7 @@ pub(crate) fn step(qp: &SoftQp, peer: &SoftQp, send: &mut SendQueue, record: &mu
                 return true;
             }
             if matching::wait(qp, peer, slot, lap) {
+                seen_waiting(qp, record);
                 return false;
             }
             continue;
@@ -97,35 +149,109 @@ pub(crate) fn step(qp: &SoftQp, peer: &SoftQp, send: &mut SendQueue, record: &mu
         // SAFETY: the mark says posted, with acquire, and we are the matcher, as in `matching::transfer`.
         let posted = unsafe { (*slot.body.get()).posted };
         let Meeting { ending, rest } = meet(peer, record.length - send.delivered, record.immediate, &posted);
-        let source = (record.address as *const u8).wrapping_add(send.delivered as usize);
+        // SAFETY: `is_there` has said so.
+        let spoiled = unsafe { fate.spoil(record.address as *const u8, record.length as usize) };
+        let start = spoiled.as_ref().map_or(record.address as *const u8, |bytes| bytes.as_ptr());
+        let source = start.wrapping_add(send.delivered as usize);
         // SAFETY: `is_there` and `meet` have said so; we are the matcher.
         unsafe { matching::deliver(peer, slot, lap, &posted, source, &ending) };
         send.next_slot += 1;
         send.delivered = record.length - rest;
         if rest == 0 {
-            return true;
+            if !fate.again {
+                return true;
+            }
+            fate.again = false;
+            (send.delivered, send.fate) = (0, Some(fate));
         }
     }
 }
 
-/// In a shared fabric: whether a send's message leaves the host, or is lost.
-#[inline]
-pub(crate) fn is_sent(qp: &SoftQp, record: &mut SendRecord, has_receive: impl FnOnce() -> bool) -> bool {
-    !qp.limits.special || is_sent_by_rules(qp, record, has_receive)
+/// In a shared fabric: writes the send that is next to the peer's area, which is there. Returns false if it has to wait.
+#[cold]
+pub(crate) fn write(qp: &SoftQp, send: &mut SendQueue, record: &mut SendRecord) -> bool {
+    let mut fate = match departure(qp, send, record) {
+        Departure::Now(fate) => fate,
+        Departure::NotYet => return false,
+        Departure::Never => return true,
+    };
+    let Some(outbound) = &mut send.outbound else { return true };
+    if !outbound.has_receive() {
+        if qp.limits.matching == Matching::Messages {
+            return true;
+        }
+        seen_waiting(qp, record);
+    }
+    loop {
+        // SAFETY: the caller found the payload to be there, and holds the send latch.
+        let spoiled = unsafe { fate.spoil(record.address as *const u8, record.length as usize) };
+        let source = spoiled.as_ref().map_or(record.address as *const u8, |bytes| bytes.as_ptr());
+        // SAFETY: as above.
+        let Some(message) = (unsafe { outbound.write(source, record.length, record.immediate) }) else { return false };
+        record.message.get_or_insert(message);
+        if !fate.again {
+            return true;
+        }
+        fate.again = false;
+        record.doubled = true;
+        send.fate = Some(fate);
+    }
 }
 
-#[cold]
-fn is_sent_by_rules(qp: &SoftQp, record: &mut SendRecord, has_receive: impl FnOnce() -> bool) -> bool {
-    if record.length == 0 && qp.limits.loses_empty {
-        record.lost = true;
-        return false;
+/// Looks at a queue pair that was made.
+pub(crate) fn seen_queue_pair(qp: &SoftQp) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    if qp.device.all().len() > Profile::thunderbolt_27().queue_pairs as usize {
+        lint.note(Habit::ManyQueuePairs, Caller { end: qp.device.end, call: "ibv_create_qp", wr_id: None });
     }
-    qp.limits.matching != Matching::Messages || has_receive()
+}
+
+/// Looks at a send that was posted.
+#[cold]
+pub(crate) fn seen_send(qp: &SoftQp, send: &SendQueue, request: &sys::ibv_send_wr, sge: &sys::ibv_sge) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    let inline = request.send_flags & sys::IBV_SEND_INLINE != 0;
+    let checks = [
+        (u64::from(sge.length) > FRAME, Habit::ManyFrames),
+        (sge.length == 0, Habit::EmptyMessage),
+        (inline, Habit::Inline),
+        (request.opcode == sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, Habit::Immediate),
+        (!qp.signal_all && request.send_flags & sys::IBV_SEND_SIGNALED == 0, Habit::Unsignaled),
+        (!inline && is_late(qp, sge, send.early_regions), Habit::LateRegistration),
+    ];
+    lint.note_all(&checks, Caller { end: qp.device.end, call: "ibv_post_send", wr_id: Some(request.wr_id) });
+}
+
+/// Looks at a receive that was posted.
+#[cold]
+pub(crate) fn seen_receive(qp: &SoftQp, receive: &ReceiveQueue, request: &sys::ibv_recv_wr, sge: &sys::ibv_sge) {
+    let Some(lint) = qp.device.wiring.lint() else { return };
+    let checks = [
+        (u64::from(sge.length) > FRAME, Habit::ManyFrames),
+        (receive.state.0 < sys::ibv_qp_state::IBV_QPS_RTS.0, Habit::EarlyReceive),
+        (is_late(qp, sge, receive.early_regions), Habit::LateRegistration),
+    ];
+    lint.note_all(&checks, Caller { end: qp.device.end, call: "ibv_post_recv", wr_id: Some(request.wr_id) });
+}
+
+fn is_late(qp: &SoftQp, sge: &sys::ibv_sge, early: u64) -> bool {
+    sge.length != 0 && qp.device.regions.find(sge.lkey).is_some_and(|region| region.serial > early)
+}
+
+/// Looks at a send that waits for its receive.
+fn seen_waiting(qp: &SoftQp, record: &SendRecord) {
+    if let Some(lint) = qp.device.wiring.lint() {
+        let caller = Caller { end: qp.device.end, call: "ibv_post_send", wr_id: Some(record.wr_id) };
+        lint.note(Habit::LateReceive, caller);
+    }
 }
 
 /// After a send was carried out, or has failed. On a network adapter a failure ends the queue pair.
 #[cold]
-pub(crate) fn after_send(qp: &SoftQp, record: &SendRecord) {
+pub(crate) fn after_send(qp: &SoftQp, record: &mut SendRecord) {
+    if let Some(faults) = qp.device.wiring.faults() {
+        record.lost |= record.signaled && faults.silences(qp.device.end, Side::Send);
+    }
     let failed = ![status::IBV_WC_SUCCESS.0, status::IBV_WC_WR_FLUSH_ERR.0].contains(&record.status);
     if failed && qp.limits.matching == Matching::Messages {
         qp.attention.0.set(Attention::FAILING);

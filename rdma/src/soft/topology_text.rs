@@ -1,5 +1,6 @@
 //! Topologies as text: a word, or a file.
 
+use super::text_file;
 use super::topology::{End, Topology};
 use crate::{Error, Result};
 use std::path::Path;
@@ -59,11 +60,7 @@ impl Topology {
         let failed = |reason: &dyn core::fmt::Display| {
             Error::argument(format!("the topology file {} cannot be used: {reason}", path.display()))
         };
-        let long = std::fs::metadata(path).map_err(|error| failed(&error))?.len();
-        if long > LONGEST {
-            return Err(failed(&"it is longer than 1 MiB"));
-        }
-        std::fs::read_to_string(path).map_err(|error| failed(&error))?.parse().map_err(|error| failed(&error))
+        text_file::read(path, LONGEST).map_err(|error| failed(&error))?.parse().map_err(|error| failed(&error))
     }
 }
 

@@ -37,7 +37,7 @@ impl RawContext {
     pub(crate) fn open(device: &RawDevice) -> Result<Arc<Self>> {
         // SAFETY: a device of a live list.
         let raw = call::pointer("ibv_open_device", || unsafe { (device.library().verbs.open_device)(device.as_ptr()) })
-            .map_err(|error| error.on_device(&device.name))?;
+            .map_err(|error| error.on_device(device))?;
         Ok(Arc::new(RawContext { device: device.clone(), raw, open: true, registrations: AtomicU64::new(0) }))
     }
 
@@ -69,7 +69,7 @@ impl RawContext {
         call::number("ibv_query_device", || unsafe {
             (self.library().verbs.query_device)(self.as_ptr(), &raw mut answer.value)
         })
-        .map_err(|error| error.on_device(&self.device.name))?;
+        .map_err(|error| error.on_device(&self.device))?;
         Ok(answer.value)
     }
 
@@ -80,7 +80,7 @@ impl RawContext {
         call::number("ibv_query_port", || unsafe {
             (self.library().verbs.query_port)(self.as_ptr(), port, &raw mut answer.value)
         })
-        .map_err(|error| error.on_device(&self.device.name).on_port(port))?;
+        .map_err(|error| error.on_device(&self.device).on_port(port))?;
         Ok(answer.value)
     }
 
@@ -90,7 +90,7 @@ impl RawContext {
         call::number("ibv_query_gid", || unsafe {
             (self.library().verbs.query_gid)(self.as_ptr(), port, c_int::from(index), &mut gid)
         })
-        .map_err(|error| error.on_device(&self.device.name).on_port(port))?;
+        .map_err(|error| error.on_device(&self.device).on_port(port))?;
         // SAFETY: both forms of the union are plain bytes, and it was zeroed.
         Ok(unsafe { gid.raw })
     }
@@ -99,7 +99,7 @@ impl RawContext {
         self.open = false;
         // SAFETY: an open context, closed once: `open` was true. Children hold it, so there are none.
         call::number("ibv_close_device", || unsafe { (self.library().verbs.close_device)(self.as_ptr()) })
-            .map_err(|error| error.on_device(&self.device.name))
+            .map_err(|error| error.on_device(&self.device))
     }
 
     /// Closes the device and says whether that worked.

@@ -26,7 +26,7 @@ impl RawDomain {
     pub(crate) fn allocate(context: &Arc<RawContext>, rules: &DeviceRules) -> Result<Arc<Self>> {
         // SAFETY: an open context.
         let raw = call::pointer("ibv_alloc_pd", || unsafe { (context.library().verbs.alloc_pd)(context.as_ptr()) })
-            .map_err(|error| error.on_device(&context.device().name))?;
+            .map_err(|error| error.on_device(context.device()))?;
         Ok(Arc::new(RawDomain { context: context.clone(), rules: rules.clone(), raw, live: true }))
     }
 
@@ -38,7 +38,7 @@ impl RawDomain {
         self.live = false;
         // SAFETY: a live protection domain, freed once: `live` was true. Regions and queue pairs hold it: there are none.
         call::number("ibv_dealloc_pd", || unsafe { (self.context.library().verbs.dealloc_pd)(self.as_ptr()) })
-            .map_err(|error| error.on_device(&self.context.device().name))
+            .map_err(|error| error.on_device(self.context.device()))
     }
 
     /// Frees the domain and says whether that worked. If not, its context is leaked.

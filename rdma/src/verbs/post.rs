@@ -6,6 +6,7 @@ use super::parcel::{Parcel, RawParcel};
 use super::queue::{RawQueue, Table, request_id};
 use super::queue_pair::{Poster, RawQueuePair};
 use super::slots::{Lane, Posted};
+use crate::error::catalogue::states;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Extent, Packed, Payload};
 use crate::queue_pair::bounds;
@@ -218,10 +219,9 @@ impl RawQueuePair {
     #[cold]
     fn foreign(&self, domain: *const RawDomain) -> Error {
         let error = if core::ptr::eq(domain, &raw const *self.domain) {
-            Error::argument(
-                "the memory was registered after the queue pair was connected, and the device does not know it",
-            )
-            .with_hint("register all memory first, then connect")
+            let detail =
+                "the memory was registered after the queue pair was connected, and the device does not know it";
+            Error::known(&states::REGISTERED_LATE, detail)
         } else {
             Error::argument("the memory is registered in another protection domain")
                 .with_hint("register memory in the protection domain that the queue pair was made in")

@@ -109,7 +109,7 @@ pub(crate) enum Detour {
 
 impl RawQueue {
     pub(crate) fn create(context: &Arc<RawContext>, capacity: u32) -> Result<Arc<Self>> {
-        let on_device = |error: Error| error.on_device(&context.device().name);
+        let on_device = |error: Error| error.on_device(context.device());
         let Ok(asked) = c_int::try_from(capacity) else {
             let detail = format!("a completion queue of {capacity} entries: at most {} can be asked for", c_int::MAX);
             return Err(on_device(Error::argument(detail)));
@@ -166,7 +166,7 @@ impl RawQueue {
                     self.capacity
                 ),
             )
-            .on_device(&self.context.device().name)
+            .on_device(self.context.device())
             .with_hint("ask for fewer requests in QueuePairBuilder, or make the completion queue larger"));
         }
         let index = match table.free.pop() {
@@ -181,7 +181,7 @@ impl RawQueue {
                     ErrorKind::LimitReached,
                     format!("a completion queue serves {} queue pairs", 1 << MEMBER_BITS),
                 )
-                .on_device(&self.context.device().name)
+                .on_device(self.context.device())
                 .with_hint("make another completion queue"));
             }
         };
@@ -221,7 +221,7 @@ impl RawQueue {
                 format!("ibv_poll_cq took {count} completions although {room} were asked for"),
             ),
         };
-        error.on_device(&self.context.device().name)
+        error.on_device(self.context.device())
     }
 
     /// Finds out whose a completion is and takes the memory out of its slot.
@@ -292,7 +292,7 @@ impl RawQueue {
             Fault::TooLong => format!("a receive of {} bytes, more than were posted", wc.byte_len),
         };
         let mut error = Error::new(ErrorKind::Poisoned, format!("the device reported {what}"))
-            .on_device(&self.context.device().name)
+            .on_device(self.context.device())
             .with_hint("nothing that this queue pair has in flight can be trusted: close it, which returns its memory");
         if let Some(slots) = slots {
             slots.poison();
@@ -305,7 +305,7 @@ impl RawQueue {
         self.live = false;
         // SAFETY: a live completion queue, destroyed once: `live` was true. Queue pairs hold it, so there are none.
         call::number("ibv_destroy_cq", || unsafe { (self.context.library().verbs.destroy_cq)(self.as_ptr()) })
-            .map_err(|error| error.on_device(&self.context.device().name))
+            .map_err(|error| error.on_device(self.context.device()))
     }
 
     /// Destroys the queue and says whether that worked. If not, its context is leaked.

@@ -89,7 +89,7 @@ impl RawQueuePair {
         receive_queue: &Arc<RawQueue>,
         request: Request,
     ) -> Result<Self> {
-        let on_device = |error: Error| error.on_device(&domain.context.device().name);
+        let on_device = |error: Error| error.on_device(domain.context.device());
         let verbs = &domain.context.library().verbs;
         let mut init = sys::ibv_qp_init_attr {
             send_cq: send_queue.as_ptr(),
@@ -177,7 +177,7 @@ impl RawQueuePair {
 
     /// The error with what it is about.
     pub(crate) fn about(&self, error: Error) -> Error {
-        error.on_device(&self.domain.context.device().name).on_queue_pair(self.number())
+        error.on_device(self.domain.context.device()).on_queue_pair(self.number())
     }
 
     pub(crate) fn query(&self) -> Result<sys::ibv_qp_attr> {
@@ -297,7 +297,7 @@ fn query(domain: &RawDomain, raw: NonNull<sys::ibv_qp>) -> Result<(sys::ibv_qp_a
     let query = domain.context.library().verbs.query_qp;
     // SAFETY: a live queue pair and two structures to fill.
     call::number("ibv_query_qp", || unsafe { query(raw.as_ptr(), &mut attributes, mask.bits() as c_int, &mut init) })
-        .map_err(|error| error.on_device(&domain.context.device().name))?;
+        .map_err(|error| error.on_device(domain.context.device()))?;
     Ok((attributes, init))
 }
 

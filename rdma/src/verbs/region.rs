@@ -5,6 +5,7 @@ use super::domain::RawDomain;
 use super::owner::{SharedMemory, StableMemory};
 use super::pages::Pages;
 use super::ranges::Ranges;
+use crate::error::catalogue::states;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rules::DeviceRules;
 use core::ffi::c_int;
@@ -45,7 +46,7 @@ impl RawRegion {
     /// Maps new memory and registers it.
     pub(crate) fn allocate(domain: &Arc<RawDomain>, length: usize) -> Result<Arc<Self>> {
         let rules = &domain.rules;
-        let on_device = |error: Error| error.on_device(&domain.context.device().name);
+        let on_device = |error: Error| error.on_device(domain.context.device());
         if length == 0 {
             return Err(on_device(empty()));
         }
@@ -97,7 +98,7 @@ impl RawRegion {
             first => first,
         }
         .map_err(|error| {
-            error.on_device(&domain.context.device().name).or_detail(|| format!("{registered} bytes at {base:?}"))
+            error.on_device(domain.context.device()).or_detail(|| format!("{registered} bytes at {base:?}"))
         })?;
         Ok(Arc::new(RawRegion {
             // SAFETY: a live region, whose keys the library does not change.
@@ -171,7 +172,7 @@ impl RawRegion {
                 // The device may still use the memory: it and the domain are leaked.
                 core::mem::forget(self.domain.clone());
                 Err(error
-                    .on_device(&self.domain.context.device().name)
+                    .on_device(self.domain.context.device())
                     .with_detail(format!("{} bytes stay registered and are leaked", self.length)))
             }
         }
@@ -208,7 +209,7 @@ fn empty() -> Error {
 
 /// The owner's range, if the device can register it.
 fn checked(domain: &RawDomain, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usize)> {
-    check(&domain.rules, bytes).map_err(|error| error.on_device(&domain.context.device().name))
+    check(&domain.rules, bytes).map_err(|error| error.on_device(domain.context.device()))
 }
 
 fn check(rules: &DeviceRules, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usize)> {
@@ -231,12 +232,8 @@ fn check(rules: &DeviceRules, bytes: NonNull<[u8]>) -> Result<(NonNull<u8>, usiz
         && address as u64 / window != last as u64 / window
     {
         let border = (address as u64 / window + 1) * window;
-        return Err(Error::argument(format!(
-            "the memory {address:#x}..={last:#x} crosses a multiple of {window} bytes at {border:#x}"
-        ))
-        .with_hint(
-            "this device knows the low 32 bits of an address only: register the two parts as regions of their own",
-        ));
+        let detail = format!("the memory {address:#x}..={last:#x} crosses a multiple of {window} bytes at {border:#x}");
+        return Err(Error::known(&states::ACROSS_4_GIB, detail));
     }
     Ok((base, length))
 }

@@ -207,3 +207,74 @@ fn a_deregistered_region_is_not_written() {
         assert_eq!(two.a.wait(1)[0].status, status::IBV_WC_SUCCESS);
     }
 }
+
+/// The size that the attribute tells is not enforced before macOS 27 (Aileuxe/MCDMA; SQCU/mesh registered gigabytes).
+#[test]
+fn the_greatest_size_is_told_and_not_enforced() {
+    let host = Host::open(&fabrics::mesh(2), 0);
+    let mut attr = sys::ibv_device_attr::default();
+    // SAFETY: an open context.
+    assert_eq!(unsafe { (host.verbs.query_device)(host.context, &mut attr) }, 0);
+    let length = attr.max_mr_size as usize + 1;
+    assert_eq!(try_register(&host, aligned(length), length, LOCAL_WRITE), 0);
+}
+
+/// Allocated memory, private and shared mappings (TN3205; ml-explore/mlx; SQCU/mesh); the same memory again, and in another
+/// domain (MLX has one buffer in a domain for each device). Each registration has its own key, and all of them work.
+#[test]
+fn every_kind_of_memory_and_more_than_once() {
+    const LENGTH: usize = 16384;
+    let mut two = two();
+    let map = |flags| {
+        // SAFETY: a new mapping, twice as long as needed and never unmapped.
+        let base = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), 2 * LENGTH, access, flags | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert_ne!(base, libc::MAP_FAILED);
+        let base = base.cast::<u8>();
+        base.wrapping_add(base.addr().next_multiple_of(LENGTH) - base.addr())
+    };
+    let a = &mut two.a;
+    // SAFETY: an open context.
+    let other = unsafe { (a.verbs.alloc_pd)(a.context) };
+    let kinds = [aligned(LENGTH), map(libc::MAP_PRIVATE), map(libc::MAP_SHARED)];
+    let mut init = a.init_attr(8);
+    // SAFETY: live objects.
+    let qp = unsafe { (a.verbs.create_qp)(a.pd, &mut init) };
+    let mut regions = Vec::new();
+    for base in kinds {
+        for domain in [a.pd, a.pd, other] {
+            // SAFETY: live domains and memory of that length.
+            let mr = unsafe { (a.verbs.reg_mr)(domain, base.cast(), LENGTH, LOCAL_WRITE as c_int) };
+            assert!(!mr.is_null(), "errno {}", errno());
+            // SAFETY: registered.
+            regions.push((mr, unsafe { (*mr).lkey }, base, domain));
+        }
+    }
+    let mut keys: Vec<_> = regions.iter().map(|region| region.1).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 9, "a key each");
+    let qp_b = two.b.queue_pair(8);
+    two.a.connect(qp, &two.b, qp_b);
+    two.b.connect(qp_b, &two.a, qp);
+    for (seed, &(_, lkey, base, _)) in regions.iter().filter(|region| region.3 == two.a.pd).enumerate() {
+        two.mem_b.write(0, &[seed as u8 + 1; 5000]);
+        // `mem_b` belongs to the same domain as qp_b, and was registered before it left RESET.
+        assert_eq!(two.a.post_recv(qp, 1, sys::ibv_sge { addr: base as u64, length: 5000, lkey }), 0);
+        assert_eq!(two.b.post_send(qp_b, 2, two.mem_b.sge(0, 5000)), 0);
+        assert_eq!(two.a.wait(1)[0].status, status::IBV_WC_SUCCESS);
+        two.b.wait(1);
+        // SAFETY: 5000 bytes of ours, and nothing is under way.
+        assert!(unsafe { std::slice::from_raw_parts(base, 5000) }.iter().all(|&byte| byte == seed as u8 + 1));
+    }
+    // SAFETY: live, each once, children before parents.
+    unsafe {
+        assert_eq!((two.a.verbs.destroy_qp)(qp), 0);
+        for (mr, ..) in regions {
+            assert_eq!((two.a.verbs.dereg_mr)(mr), 0);
+        }
+        assert_eq!((two.a.verbs.dealloc_pd)(other), 0);
+    }
+}

@@ -102,3 +102,14 @@ fn an_empty_message_takes_a_frame() {
     assert_eq!(two.b.wait(1)[0].byte_len, 0);
     assert_eq!(two.a.wait(1)[0].wr_id, 2);
 }
+
+/// `ibv_query_qp_data_in_order` says 0 (Aileuxe/MCDMA): nobody may watch a message arrive by its last byte.
+#[test]
+fn bytes_come_in_any_order() {
+    let two = two();
+    let query = two.a.verbs.query_qp_data_in_order.unwrap();
+    for kind in [opcode::IBV_WR_SEND, opcode::IBV_WR_RDMA_WRITE] {
+        // SAFETY: a live queue pair.
+        assert_eq!(unsafe { query(two.qp_a, kind, 0) }, 0);
+    }
+}

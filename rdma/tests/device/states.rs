@@ -202,3 +202,22 @@ fn numbers_are_paths() {
     let second = host.queue_pair(1);
     assert_eq!(number(second), 0xa00);
 }
+
+/// Frames have no sequence number (hellas-ai/thunderbolt-ibverbs), so ends that disagree about theirs exchange messages all
+/// the same. Inferred.
+#[test]
+fn sequence_numbers_are_not_compared() {
+    let mut ready = ready();
+    let (mem_a, mem_b) = (ready.a.memory(16384), ready.b.memory(16384));
+    let (qp_a, qp_b) = (ready.qp_a, ready.qp_b);
+    for (host, qp, peer, peer_qp, psn) in [(&ready.a, qp_a, &ready.b, qp_b, 1), (&ready.b, qp_b, &ready.a, qp_a, 2)] {
+        assert_eq!(host.to_init(qp), 0);
+        let (attributes, mask) = raw::rtr(peer, peer_qp);
+        assert_eq!(host.modify(qp, sys::ibv_qp_attr { rq_psn: 100 * psn, ..attributes }, mask), 0);
+        let (attributes, mask) = raw::rts();
+        assert_eq!(host.modify(qp, sys::ibv_qp_attr { sq_psn: psn, ..attributes }, mask), 0);
+    }
+    assert_eq!(ready.b.post_recv(qp_b, 1, mem_b.sge(0, 64)), 0);
+    assert_eq!(ready.a.post_send(qp_a, 2, mem_a.sge(0, 64)), 0);
+    assert_eq!((ready.a.wait(1)[0].wr_id, ready.b.wait(1)[0].wr_id), (2, 1));
+}

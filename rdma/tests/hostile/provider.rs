@@ -3,6 +3,7 @@
 
 use crate::support::fabrics;
 use rdma::Provider;
+use rdma::soft::{Profile, Topology};
 use rdma_sys::{self as sys, Verbs};
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub struct Plan {
     pub close_device: Option<c_int>,
     pub modify_qp: Option<(sys::ibv_qp_state, c_int)>,
     pub query_qp: Option<fn(&mut sys::ibv_qp_attr)>,
+    /// A call that makes something and gives null instead, with this errno.
+    pub refuse: Option<(&'static str, c_int)>,
     /// How often each was called.
     pub calls: Calls,
 }
@@ -50,6 +53,7 @@ static PLAN: Mutex<Plan> = Mutex::new(Plan {
     close_device: None,
     modify_qp: None,
     query_qp: None,
+    refuse: None,
     calls: Calls { post_send: 0, post_recv: 0, reg_mr: 0, dereg_mr: 0, open: 0, close: 0, alloc_pd: 0, dealloc_pd: 0 },
 });
 static TABLE: Mutex<Option<Verbs>> = Mutex::new(None);
@@ -66,14 +70,22 @@ pub struct Turn {
 }
 
 pub fn turn() -> Turn {
+    turn_with(Profile::default())
+}
+
+/// The same with devices of a profile.
+pub fn turn_with(profile: Profile) -> Turn {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     *plan() = Plan::default();
-    let fabric = fabrics::mesh(2);
+    let fabric = fabrics::new(Topology::mesh(2).unwrap(), profile);
     let keep = Provider::soft(&fabric.host(0).unwrap()).unwrap();
     let good = *keep.verbs();
     *TABLE.lock().unwrap() = Some(good);
     let bad = Verbs {
+        get_device_list,
         open_device,
+        create_cq,
+        create_qp,
         destroy_qp,
         destroy_cq,
         dereg_mr,
@@ -117,8 +129,59 @@ fn ops() -> Ops {
 // SAFETY of all that follows: each call passes its arguments on to the software device's call of the same name, so what
 // its caller promises is what that one asks for.
 
+/// Whether this call is to fail; then errno is set.
+fn refuses(call: &str) -> bool {
+    match plan().refuse {
+        Some((refused, errno)) if refused == call => {
+            #[cfg(target_vendor = "apple")]
+            // SAFETY: the function gives the address of this thread's errno.
+            let place = unsafe { libc::__error() };
+            #[cfg(not(target_vendor = "apple"))]
+            // SAFETY: the function gives the address of this thread's errno.
+            let place = unsafe { libc::__errno_location() };
+            // SAFETY: it is an int of this thread.
+            unsafe { *place = errno };
+            true
+        }
+        _ => false,
+    }
+}
+
+unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut sys::ibv_device {
+    if refuses("ibv_get_device_list") {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: see above.
+    unsafe { (good().get_device_list)(count) }
+}
+
+unsafe extern "C" fn create_cq(
+    context: *mut sys::ibv_context,
+    entries: c_int,
+    own: *mut std::ffi::c_void,
+    channel: *mut sys::ibv_comp_channel,
+    vector: c_int,
+) -> *mut sys::ibv_cq {
+    if refuses("ibv_create_cq") {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: see above.
+    unsafe { (good().create_cq)(context, entries, own, channel, vector) }
+}
+
+unsafe extern "C" fn create_qp(pd: *mut sys::ibv_pd, init: *mut sys::ibv_qp_init_attr) -> *mut sys::ibv_qp {
+    if refuses("ibv_create_qp") {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: see above.
+    unsafe { (good().create_qp)(pd, init) }
+}
+
 unsafe extern "C" fn open_device(device: *mut sys::ibv_device) -> *mut sys::ibv_context {
     plan().calls.open += 1;
+    if refuses("ibv_open_device") {
+        return std::ptr::null_mut();
+    }
     // SAFETY: see above; the operations of the fresh context are replaced before anybody uses them.
     unsafe {
         let context = (good().open_device)(device);
@@ -213,12 +276,18 @@ unsafe extern "C" fn reg_mr(
     access: c_int,
 ) -> *mut sys::ibv_mr {
     plan().calls.reg_mr += 1;
+    if refuses("ibv_reg_mr") {
+        return std::ptr::null_mut();
+    }
     // SAFETY: see above.
     unsafe { (good().reg_mr)(pd, address, length, access) }
 }
 
 unsafe extern "C" fn alloc_pd(context: *mut sys::ibv_context) -> *mut sys::ibv_pd {
     plan().calls.alloc_pd += 1;
+    if refuses("ibv_alloc_pd") {
+        return std::ptr::null_mut();
+    }
     // SAFETY: see above.
     unsafe { (good().alloc_pd)(context) }
 }

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 pub const LINES: usize = 2;
 /// How many requests each may have in flight in each direction.
 pub const REQUESTS: usize = 4;
-/// What is asked for as depth, and what is granted for it (docs/thunderbolt.md).
+/// What is asked for as depth, and what is granted for it (docs/device.md).
 const DEPTH: u32 = 256;
 const GRANTED: usize = 1023;
 const FRAME: usize = 4096;
@@ -207,8 +207,13 @@ impl World {
             Op::Close { line, side } => self.end(line, side, true),
             Op::Drop { line, side } => self.end(line, side, false),
             Op::Cable { plugged } => {
+                // What has come about and nobody has looked at may be told now or later.
+                for side in [0, 1] {
+                    while self.poll(side, 3) != 0 {}
+                }
                 self.fabric.set_cable(0, plugged).unwrap();
                 self.plugged = plugged;
+                (0..LINES).for_each(|line| self.settle(line));
             }
         }
     }
@@ -362,6 +367,10 @@ impl World {
     /// Decides what can be decided of a line's requests. Each send is paired with the oldest receive, or lost.
     fn settle(&mut self, line: usize) {
         let joined = self.joined(line);
+        if joined && !self.plugged {
+            // Silence.
+            return;
+        }
         for from in [0, 1] {
             let (one, other) = self.sides.split_at_mut(1);
             let (sender, receiver) =

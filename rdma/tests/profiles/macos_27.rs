@@ -5,7 +5,7 @@ use crate::support::raw::{Host, Two, errno, two_on};
 use crate::support::{SHORT, fabrics, pattern};
 use rdma::soft::{Profile, Topology};
 use rdma::{ErrorKind, GidKind, Provider};
-use rdma_sys::ibv_wc_status as status;
+use rdma_sys::{self as sys, ibv_wc_status as status};
 
 const FRAME: usize = 4096;
 
@@ -101,4 +101,35 @@ fn the_safe_api_offers_single_frames() {
     let error = domain.allocate(0xfa_0000 + 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("16384000"), "{error}");
+}
+
+/// A queue pair that goes back to RESET in the middle of a message begins the next one at its beginning, whichever end it is.
+#[test]
+fn a_message_that_was_cut_off_is_over() {
+    let two = two();
+    let Two { a, b, qp_a, qp_b, mem_a, mem_b, .. } = &two;
+    let reset = sys::ibv_qp_attr { qp_state: sys::ibv_qp_state::IBV_QPS_RESET, ..Default::default() };
+    let (bytes, short) = (pattern(1, 3 * FRAME), pattern(2, 100));
+    for sender_leaves in [true, false, true] {
+        mem_a.write(0, &bytes);
+        assert_eq!(b.post_recv(*qp_b, 1, mem_b.sge(0, FRAME)), 0);
+        assert_eq!(a.post_send(*qp_a, 1, mem_a.sge(0, 3 * FRAME)), 0);
+        assert_eq!(b.wait(1)[0].status, status::IBV_WC_LOC_LEN_ERR);
+        assert!(a.poll().is_empty());
+        let (host, qp, peer, peer_qp) = if sender_leaves { (a, *qp_a, b, *qp_b) } else { (b, *qp_b, a, *qp_a) };
+        assert_eq!(host.modify(qp, reset, sys::QpAttrMask::STATE), 0);
+        host.connect(qp, peer, peer_qp);
+        mem_a.write(0, &short);
+        assert_eq!(b.post_recv(*qp_b, 2, mem_b.sge(0, FRAME)), 0);
+        assert_eq!(a.post_send(*qp_a, 2, mem_a.sge(0, 100)), 0);
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        crate::support::eventually("the next message", || {
+            sent.extend(a.poll().into_iter().filter(|wc| wc.wr_id == 2));
+            received.extend(b.poll());
+            !sent.is_empty() && !received.is_empty()
+        });
+        let wc = received[0];
+        assert_eq!((received.len(), wc.wr_id, wc.status, wc.byte_len), (1, 2, status::IBV_WC_SUCCESS, 100));
+        assert!(mem_b.read(0, 100) == short);
+    }
 }

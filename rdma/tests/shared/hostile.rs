@@ -147,6 +147,15 @@ fn files_that_are_not_fabrics() {
     std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
     assert!(Fabric::join(&name, topology(), 0).is_err());
     std::fs::remove_file(&path).unwrap();
+    // Not even to a file of ours that nobody else can use, and that would be emptied.
+    let precious = path.with_extension("precious");
+    std::fs::write(&precious, "").unwrap();
+    std::fs::set_permissions(&precious, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&precious, &path).unwrap();
+    assert!(Fabric::join(&name, topology(), 0).is_err());
+    assert_eq!(std::fs::metadata(&precious).unwrap().len(), 0);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&precious).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert!(Fabric::join(&name, topology(), 0).is_err());
     std::fs::remove_dir(&path).unwrap();

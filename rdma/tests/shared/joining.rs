@@ -1,4 +1,5 @@
 //! Names, agreement, and what is left.
+#![allow(unsafe_code)]
 
 use super::hostile::file;
 use super::process::{Process, two};
@@ -84,6 +85,15 @@ fn what_the_dead_left_is_removed_by_the_next() {
     assert!(!file(&name).exists());
 }
 
+/// A program that a member starts has nothing of the fabric.
+#[test]
+fn programs_that_are_started_inherit_nothing() {
+    let name = fabrics::name();
+    let _host = Fabric::join(&name, mesh(2), 0).unwrap();
+    let listed = std::process::Command::new("ls").args(["-l", "/proc/self/fd"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains(&name));
+}
+
 /// Many join and leave at once: all that are in it at one time are in the same one.
 #[test]
 fn joining_and_leaving_at_once() {
@@ -98,6 +108,58 @@ fn joining_and_leaving_at_once() {
             });
         }
     });
+    assert!(!file(&name).exists());
+}
+
+/// A process that finds the folder under another name, or has gone to another one meanwhile, is in the same fabric.
+#[test]
+fn a_folder_has_many_names() {
+    let folder = std::env::temp_dir().join(fabrics::name());
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&folder, folder.join("again")).unwrap();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "shared::joining::in_a_folder_of_many_names", "--nocapture", "--test-threads=1"])
+        .env("RDMA_SOFT_DIRECTORY", ".")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(left, ["again"]);
+}
+
+/// Not a test of its own: it does something only in a process that was told to.
+#[test]
+fn in_a_folder_of_many_names() {
+    const FOLDER: &str = "RDMA_SOFT_DIRECTORY";
+    if std::env::var(FOLDER).as_deref() != Ok(".") {
+        return;
+    }
+    let first = Fabric::join("many", mesh(2), 0).unwrap();
+    // SAFETY: this process has no other thread that reads the environment now.
+    unsafe { std::env::set_var(FOLDER, "again") };
+    let second = Fabric::join("many", mesh(2), 1).unwrap();
+    first.fabric().set_cable(0, false).unwrap();
+    assert!(!Provider::soft(&second).unwrap().devices().unwrap()[0].open().unwrap().port(1).unwrap().is_active());
+    drop(second);
+    assert!(std::path::Path::new("again").read_dir().unwrap().count() == 2);
+    std::env::set_current_dir("/").unwrap();
+}
+
+/// A process that may not have long files gets an error, not a signal.
+#[test]
+fn a_limit_of_file_lengths_is_an_error_with_amounts() {
+    let name = fabrics::name();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 2048; exec \"$0\" --exact shared::process::role --nocapture --test-threads=1"])
+        .arg(std::env::current_exe().unwrap())
+        .envs([("RDMA_TEST_ROLE", &*name), ("RDMA_TEST_TOPOLOGY", "mesh:2")])
+        .envs([("RDMA_TEST_HOST", "0"), ("RDMA_TEST_DEVICE", "0")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code().is_some() && said.contains("ulimit"), "{} {said}", output.status);
     assert!(!file(&name).exists());
 }
 

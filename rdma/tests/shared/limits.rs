@@ -30,6 +30,20 @@ fn queue_pairs_are_counted_over_all_processes() {
     assert_eq!(numbers.len(), 8);
 }
 
+/// What a killed process had is free, though another process has come into its place.
+#[test]
+fn the_next_member_does_not_inherit() {
+    let name = fabrics::name();
+    let end = End::open(&Fabric::join(&name, Topology::mesh(2).unwrap(), 1).unwrap(), 0);
+    let mut dead = Process::start(&name, "mesh:2", 1, 0);
+    dead.ask("prepare");
+    dead.kill();
+    let _next = Process::start(&name, "mesh:2", 1, 0);
+    let build = || end.domain.queue_pair(&end.completions).requests(10).build();
+    let all: Vec<_> = (0..10).map(|_| build().unwrap()).collect();
+    assert_eq!(all.len(), 10);
+}
+
 #[test]
 fn opening_and_asking_takes_nothing() {
     let name = fabrics::name();

@@ -2,7 +2,7 @@
 
 use super::end::End;
 use rdma::Endpoint;
-use rdma::soft::{Fabric, Topology};
+use rdma::soft::{Fabric, Profile, Topology};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -12,7 +12,9 @@ fn role() {
     let Ok(name) = std::env::var("RDMA_TEST_ROLE") else { return };
     let number = |variable: &str| std::env::var(variable).unwrap().parse::<usize>().unwrap();
     let topology: Topology = std::env::var("RDMA_TEST_TOPOLOGY").unwrap().parse().unwrap();
-    let host = Fabric::join(&name, topology, number("RDMA_TEST_HOST")).unwrap();
+    let faults = std::env::var("RDMA_TEST_FAULTS").unwrap_or_default().parse().unwrap();
+    let profile = Profile::thunderbolt().with_faults(faults);
+    let host = Fabric::join_with(&name, topology, profile, number("RDMA_TEST_HOST")).unwrap();
     let mut end = End::open(&host, number("RDMA_TEST_DEVICE"));
     println!("@ready");
     for line in std::io::stdin().lines() {
@@ -33,10 +35,16 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(fabric: &str, topology: &str, host: usize, device: usize) -> Process {
+        Process::start_with(fabric, topology, host, device, "")
+    }
+
+    /// One that expects a plan of faults.
+    pub(super) fn start_with(fabric: &str, topology: &str, host: usize, device: usize, faults: &str) -> Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "shared::process::role", "--nocapture", "--test-threads=1"])
             .env("RDMA_TEST_ROLE", fabric)
             .env("RDMA_TEST_TOPOLOGY", topology)
+            .env("RDMA_TEST_FAULTS", faults)
             .env("RDMA_TEST_HOST", host.to_string())
             .env("RDMA_TEST_DEVICE", device.to_string())
             .stdin(Stdio::piped())

@@ -48,6 +48,7 @@ pub(super) unsafe extern "C" fn reg_mr_iova2(
 fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u32) -> Result<*mut sys::ibv_mr, c_int> {
     let domain = domain(pd)?;
     let device = &domain.context.device;
+    device.called("ibv_reg_mr")?;
     let profile = &device.profile;
     let access = access & !OPTIONAL;
     let remote_write = sys::IBV_ACCESS_REMOTE_WRITE | sys::IBV_ACCESS_REMOTE_ATOMIC;
@@ -77,6 +78,9 @@ fn register(pd: *mut sys::ibv_pd, address: *mut c_void, length: usize, access: u
         device.registrations.give_back(&ticket);
         return Err(libc::ENOMEM);
     };
+    if let Some(lint) = device.wiring.lint() {
+        lint.region(base, length, access, device.regions.count(), device.end);
+    }
     hold(&domain.users);
     let abi = sys::ibv_mr {
         context: domain.context.pointer(),
@@ -144,6 +148,7 @@ fn populate(address: *mut c_void, length: usize, write: bool) -> Option<Result<(
 pub(super) unsafe extern "C" fn dereg_mr(mr: *mut sys::ibv_mr) -> c_int {
     number(registry::borrow::<SoftMr>(mr).and_then(|region| {
         here(region.domain.context.birth)?;
+        region.domain.context.device.called("ibv_dereg_mr")?;
         drop(region);
         let region = registry::retire::<SoftMr>(mr)?;
         let device = &region.domain.context.device;

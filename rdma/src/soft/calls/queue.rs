@@ -11,7 +11,7 @@ use crate::soft::queue_pair::{
 };
 use crate::soft::registry;
 use crate::soft::ring::Ring;
-use crate::soft::shared::blocks::Link;
+use crate::soft::rules;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
 use crate::verbs::sync::AtomicU64;
@@ -19,6 +19,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicU32;
+use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,6 +39,8 @@ pub(super) unsafe extern "C" fn create_cq(
         if capacity < 1 || capacity as u32 > context.device.profile.max_cqe || vector != 0 {
             return Err(libc::EINVAL);
         }
+        context.device.called("ibv_create_cq")?;
+        let faulty = context.device.wiring.faults().is_some();
         let ticket = context.device.completion_queues.take().ok_or(libc::ENOMEM)?;
         let abi = sys::ibv_cq { context: context.pointer(), channel, cq_context, handle: 0, cqe: capacity };
         Ok(registry::publish(Arc::new(SoftCq {
@@ -47,13 +50,15 @@ pub(super) unsafe extern "C" fn create_cq(
             context,
             users: AtomicU32::new(0),
             fill: Fill::default(),
+            faulty,
             poll: Latch::new(Sources::default()),
         })))
     }))
 }
 
 pub(super) unsafe extern "C" fn destroy_cq(cq: *mut sys::ibv_cq) -> c_int {
-    number(retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users).map(|cq| {
+    let called = registry::borrow::<SoftCq>(cq).and_then(|cq| cq.context.device.called("ibv_destroy_cq"));
+    number(called.and_then(|()| retire_unused::<SoftCq>(cq, |cq| cq.birth, |cq| &cq.users)).map(|cq| {
         cq.context.device.completion_queues.give_back(&cq.ticket);
     }))
 }
@@ -70,6 +75,7 @@ pub(super) unsafe extern "C" fn create_qp(pd: *mut sys::ibv_pd, init: *mut sys::
 fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys::ibv_qp, c_int> {
     let domain = domain(pd)?;
     let device = domain.context.device.clone();
+    device.called("ibv_create_qp")?;
     let queue = |cq| {
         let cq = registry::borrow::<SoftCq>(cq)?;
         // One open of the device: its objects do not mix with those of another.
@@ -92,7 +98,8 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
     let presence = match device.wiring.membership() {
         Some(membership) => {
             let far = device.wiring.topology.far_end(device.end);
-            Some(Presence::take(membership, device.end, far, send_depth, receive_depth)?)
+            let cable = device.wiring.topology.cable_of(device.end);
+            Some(Presence::take(membership, device.end, far, cable, send_depth, receive_depth)?)
         }
         None => None,
     };
@@ -134,6 +141,8 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             set: sys::ibv_qp_attr::default(),
             init: sys::ibv_qp_init_attr { cap: granted, ..*init },
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
+            half_made: false,
         }),
         sends: Ring::new(send_depth, Default::default),
         inline: (granted.max_inline_data != 0).then(|| Ring::new(send_depth, || [0; INLINE])),
@@ -143,6 +152,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             state: IBV_QPS_RESET,
             peer: None,
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
             depth: send_depth,
             posted: 0,
             posted_places: 0,
@@ -151,15 +161,19 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             matched: 0,
             next_slot: 0,
             delivered: 0,
+            fate: None,
+            used: Duration::ZERO,
+            dead: false,
             written: 0,
             outbound: None,
             peer_number: 0,
-            left: Link::NONE,
+            left: Vec::new(),
         })),
         receive: Apart(Latch::new(ReceiveQueue {
             state: IBV_QPS_RESET,
             peer: None,
             known_regions: u64::MAX,
+            early_regions: u64::MAX,
             depth: receive_depth,
             posted: 0,
             posted_places: 0,
@@ -179,6 +193,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         receive_cq,
     });
     qp.device.enter(&qp);
+    rules::seen_queue_pair(&qp);
     // Sends first: a message's own completion is seen before the answer to it.
     qp.send_cq.attach(&qp, Side::Send);
     qp.receive_cq.attach(&qp, Side::Receive);
@@ -194,6 +209,7 @@ pub(super) unsafe extern "C" fn modify_qp(
     let wanted = unsafe { attributes.as_ref() };
     number(registry::borrow::<SoftQp>(qp).and_then(|qp| {
         here(qp.birth)?;
+        qp.device.called("ibv_modify_qp")?;
         connection::modify(&qp, wanted.ok_or(libc::EINVAL)?, mask)
     }))
 }
@@ -209,6 +225,7 @@ pub(super) unsafe extern "C" fn query_qp(
         if attributes.is_null() || init.is_null() {
             return Err(libc::EINVAL);
         }
+        qp.device.called("ibv_query_qp")?;
         overrun::run_errand_now(&qp);
         let known = qp.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let state = known.state;
@@ -225,16 +242,18 @@ pub(super) unsafe extern "C" fn query_qp(
 pub(super) unsafe extern "C" fn destroy_qp(qp: *mut sys::ibv_qp) -> c_int {
     number(registry::borrow::<SoftQp>(qp).and_then(|borrowed| {
         here(borrowed.birth)?;
+        borrowed.device.called("ibv_destroy_qp")?;
         drop(borrowed);
         let qp = registry::retire::<SoftQp>(qp)?;
         {
             let wiring = qp.device.wiring.lock();
             qp.device.leave(&qp);
             connection::part(&wiring, &qp, IBV_QPS_RESET);
+            // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again. Whoever
+            // deregisters that memory meanwhile waits for the wiring, because it does not find the queue pair.
+            qp.send_cq.detach(&qp);
+            qp.receive_cq.detach(&qp);
         }
-        // Nobody matches for it any more; once the pollers have let go of it, its memory is the caller's again.
-        qp.send_cq.detach(&qp);
-        qp.receive_cq.detach(&qp);
         if let Some(ticket) = &qp.ticket {
             qp.device.queue_pairs.give_back(ticket);
         }

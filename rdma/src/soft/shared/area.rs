@@ -271,3 +271,73 @@ impl Area {
         Area { window: self.window.clone(), uses: self.uses.clone(), ..*self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::soft::fabric::Fabric;
+    use crate::soft::topology::Topology;
+
+    const FRAMES: u32 = 4;
+    const BYTES: usize = FRAME as usize;
+
+    fn area(test: &str) -> (Fabric, Area) {
+        let name = format!("area-{test}-{}", std::process::id());
+        let fabric = Fabric::join(&name, Topology::mesh(2).unwrap(), 0).unwrap().fabric();
+        let membership = fabric.0.wiring.membership().unwrap();
+        let area = Area::map(membership, End { host: 0, device: 0 }, 0, FRAMES, FRAMES).unwrap();
+        (fabric, area)
+    }
+
+    fn take(area: &Area, length: usize, first: u16) -> bool {
+        take_part(area, length, first, 0)
+    }
+
+    /// All of a message but so many frames.
+    fn take_part(area: &Area, length: usize, first: u16, skipped: u32) -> bool {
+        let message = Message { length: length as u32, first, immediate: None };
+        let part = Part { skipped, length: (length - skipped as usize * BYTES) as u32 };
+        let mut target = vec![0; length];
+        // SAFETY: the target is as long as the message.
+        unsafe { area.take(0, message, part, target.as_mut_ptr()) }
+    }
+
+    #[test]
+    fn a_message_begins_in_a_frame() {
+        let (_fabric, area) = area("begins");
+        assert!(take(&area, BYTES, 3));
+        for first in [4, 5, 8190, u16::MAX] {
+            assert!(!take(&area, 49, first), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_message_goes_on_in_a_frame() {
+        let (_fabric, area) = area("goes-on");
+        for (number, next) in [(0, 1), (1, 2), (2, 3), (3, 4)] {
+            area.link(number).store(next, Ordering::Relaxed);
+        }
+        assert!(take(&area, 4 * BYTES, 0) && take_part(&area, 4 * BYTES, 0, 3));
+        assert!(!take_part(&area, 5 * BYTES, 0, 4) && !take_part(&area, 9 * BYTES, 3, 8));
+        assert!(!take(&area, 4 * BYTES + 1, 0) && !take(&area, BYTES + 1, 3));
+        area.link(1).store(u16::MAX, Ordering::Relaxed);
+        assert!(take(&area, 2 * BYTES, 0) && !take(&area, 2 * BYTES + 1, 0));
+    }
+
+    /// As long as it says, whatever it consists of.
+    #[test]
+    fn a_message_that_bites_its_tail_ends() {
+        let (_fabric, area) = area("tail");
+        area.link(2).store(2, Ordering::Relaxed);
+        assert!(take(&area, 1 << 20, 2));
+    }
+
+    #[test]
+    fn a_message_is_known_by_connection_and_number() {
+        let (_fabric, area) = area("known");
+        let message = Message { length: 100, first: 1, immediate: Some(9) };
+        area.put(7, 1, message);
+        assert_eq!(area.look(7, 1), Some(message));
+        assert!(area.look(7, 5).is_none() && area.look(8, 1).is_none() && area.look(7, 0).is_none());
+    }
+}

@@ -1,6 +1,5 @@
 //! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
 
-use super::blocks::Link;
 use super::descriptor::Message;
 use super::inbound::{Inbound, Next};
 use super::link::Presence;
@@ -8,7 +7,7 @@ use super::outbound::Target;
 use crate::soft::matching::{self, judge};
 use crate::soft::overrun;
 use crate::soft::profile::Matching;
-use crate::soft::queue_pair::{Attention, Posted, ReceiveRecord, SendQueue, SoftQp};
+use crate::soft::queue_pair::{Attention, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SoftQp};
 use crate::soft::rules::{self, Meeting};
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
@@ -19,10 +18,10 @@ use rdma_sys::ibv_wc_status as status;
 pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     loop {
         if send.outbound.as_ref().is_some_and(|outbound| !outbound.stands()) {
-            abandon(qp, send);
+            abandon(qp, presence, send);
         }
         write(qp, presence, send);
-        complete(qp, send);
+        complete(qp, presence, send);
         if send.matched == send.posted {
             if qp.attention.0.has(Attention::WAITS) {
                 qp.attention.0.clear(Attention::WAITS);
@@ -32,7 +31,7 @@ pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         if send.outbound.as_mut().is_none_or(|outbound| outbound.is_worth_waiting()) {
             break;
         }
-        abandon(qp, send);
+        abandon(qp, presence, send);
     }
     if !qp.attention.0.has(Attention::WAITS) {
         qp.attention.0.set(Attention::WAITS);
@@ -47,19 +46,24 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         let record = unsafe { &mut *qp.sends.at(send.written) };
         if record.status == status::IBV_WC_SUCCESS.0 {
             if send.outbound.is_none() {
-                match presence.find(send.peer_number, send.left) {
+                match presence.find(send.peer_number, &send.left) {
                     Target::Open(outbound) => send.outbound = Some(outbound),
                     Target::Absent => {}
                     Target::Later => return,
                 }
             }
-            if let Some(outbound) = &mut send.outbound
+            if send.outbound.is_some() && presence.is_dark() {
+                return;
+            }
+            if qp.limits.special {
+                if send.outbound.is_some() && matching::is_there(qp, record) && !rules::write(qp, send, record) {
+                    return;
+                }
+            } else if let Some(outbound) = &mut send.outbound
                 && matching::is_there(qp, record)
-                && rules::is_sent(qp, record, || outbound.has_receive())
             {
                 // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
                 // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
-                // Inline data lies in the queue pair's own cell.
                 let written = unsafe { outbound.write(record.address as *const u8, record.length, record.immediate) };
                 if written.is_none() {
                     return;
@@ -67,18 +71,22 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
                 record.message = written;
             }
         }
+        if qp.limits.special {
+            send.fate = None;
+        }
         send.written += 1;
     }
 }
 
 #[inline]
-fn complete(qp: &SoftQp, send: &mut SendQueue) {
+fn complete(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     while send.matched != send.written {
         // SAFETY: as in `write`.
         let record = unsafe { &mut *qp.sends.at(send.matched) };
         if let (Some(_), Some(outbound)) = (record.message, &mut send.outbound) {
             let receives = if qp.limits.matching == Matching::Packets { record.places } else { 1 };
-            if !outbound.covered(receives) {
+            let receives = if record.doubled { 2 * receives } else { receives };
+            if !outbound.covered(receives, || presence.is_dark()) {
                 return;
             }
             outbound.use_up(receives);
@@ -96,13 +104,13 @@ fn complete(qp: &SoftQp, send: &mut SendQueue) {
 
 /// The peer has left the connection, or exists no more: what waits for it is lost, which its sender cannot tell.
 #[cold]
-fn abandon(qp: &SoftQp, send: &mut SendQueue) {
+fn abandon(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
     if let Some(outbound) = send.outbound.take() {
         let count = outbound.written();
         outbound.leave(count);
     }
     forget_messages(qp, send);
-    complete(qp, send);
+    complete(qp, presence, send);
 }
 
 /// What was written and has no receive is nobody's message any more.
@@ -122,7 +130,9 @@ pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         unsafe { (*qp.sends.at(counter)).message }
     });
     let count = waiting.next().unwrap_or(outbound.written());
-    send.left = outbound.link();
+    // The others have been noticed, or their other ends are no more.
+    send.left.retain(|&link| presence.is_announced(link));
+    send.left.push(outbound.link());
     outbound.leave(count);
     forget_messages(qp, send);
 }
@@ -132,6 +142,8 @@ pub(crate) struct Outcome {
     pub(crate) status: status,
     pub(crate) length: u32,
     pub(crate) immediate: Option<u32>,
+    /// There is to be no completion.
+    pub(crate) lost: bool,
 }
 
 /// Takes the message for a receive that was posted, if it is there.
@@ -143,6 +155,9 @@ pub(crate) fn receive(
     record: &ReceiveRecord,
     posted: &Posted,
 ) -> Option<Outcome> {
+    if qp.presence.as_ref().is_some_and(|presence| presence.is_unheard(counter)) {
+        return None;
+    }
     let message = match inbound.next(counter) {
         Next::Nothing => return None,
         Next::End => {
@@ -163,7 +178,7 @@ pub(crate) fn receive(
             return Some(garbled(qp));
         }
     }
-    Some(Outcome { status: verdict, length: message.length, immediate: None })
+    Some(Outcome { status: verdict, length: message.length, immediate: None, lost: false })
 }
 
 /// As `receive`, where the profile's rules are others.
@@ -185,14 +200,32 @@ fn receive_by_rules(
         }
     }
     inbound.leave(message, rest);
-    Outcome { status: ending.status, length: ending.length, immediate: ending.immediate }
+    Outcome { status: ending.status, length: ending.length, immediate: ending.immediate, lost: ending.lost }
 }
 
 /// The peer's process writes what no sender writes.
 #[cold]
 fn garbled(qp: &SoftQp) -> Outcome {
     qp.attention.0.set(Attention::FAILING);
-    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None }
+    Outcome { status: status::IBV_WC_GENERAL_ERR, length: 0, immediate: None, lost: false }
+}
+
+/// Says how many receives there are, after some were posted.
+#[inline]
+pub(crate) fn say_credit(qp: &SoftQp, presence: &Presence, receive: &ReceiveQueue, before: u64) {
+    let Some((generation, base)) = receive.connection else { return };
+    presence.credit(generation, receive.posted - base);
+    if presence.is_dark() && presence.begin_darkness(before) {
+        // Somebody has to look whether there is light again.
+        qp.attention.0.set(Attention::AWAITED);
+    }
+}
+
+/// Looks whether there is light again.
+pub(crate) fn look_for_light(qp: &SoftQp, presence: &Presence) {
+    if !presence.is_dark() && qp.attention.0.clear(Attention::AWAITED) {
+        presence.end_darkness();
+    }
 }
 
 /// A connection that is ready to be announced.
@@ -219,9 +252,5 @@ pub(crate) fn enter(qp: &SoftQp, presence: &Presence, prepared: Prepared) {
     presence.credit(generation, receive.posted - base);
     presence.announce(generation, peer);
     drop(receive);
-    let mut send = qp.send.0.lock();
-    if send.peer_number != peer {
-        send.peer_number = peer;
-        send.left = Link::NONE;
-    }
+    qp.send.0.lock().peer_number = peer;
 }

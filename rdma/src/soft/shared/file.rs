@@ -24,6 +24,8 @@ pub(crate) fn path(name: &str) -> Result<PathBuf> {
             .with_hint("a name is 1 to 100 letters, digits, '-', '_' and '.'"));
     }
     let folder = folder(std::env::var_os(FOLDER), Path::new("/dev/shm"));
+    // However it is spelled, and whatever the current folder becomes: a process opens a file once (locks.rs).
+    let folder = folder.canonicalize().unwrap_or(folder);
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
     Ok(folder.join(format!("rdma-soft-{user}-{name}")))
@@ -84,6 +86,21 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
 
 /// Makes the file this long, without memory behind it.
 pub(crate) fn set_length(file: &File, path: &Path, length: u64) -> Result<()> {
+    // SAFETY: rlimit is plain numbers; zero is a value of each.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: the structure is ours to fill.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && limit.rlim_cur < length {
+        // To try would end the process with SIGXFSZ.
+        let message = format!(
+            "the software fabric's file {} is {} MiB long, and this process may have files of {} MiB",
+            path.display(),
+            length >> 20,
+            limit.rlim_cur >> 20
+        );
+        return Err(Error::new(ErrorKind::OutOfMemory, message)
+            .with_hint("raise the limit with ulimit -f; the file has holes, and takes no such space"));
+    }
     file.set_len(length).map_err(|error| failed(path, "extended", &error))
 }
 

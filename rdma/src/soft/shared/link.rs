@@ -10,7 +10,7 @@ use crate::soft::topology::End;
 use crate::verbs::sync::AtomicU32;
 use crate::{Error, Result};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a queue pair of a shared fabric has beside its own queues.
@@ -18,11 +18,14 @@ pub(crate) struct Presence {
     membership: Arc<Membership>,
     end: End,
     far: Option<End>,
+    cable: Option<usize>,
     slot: usize,
     number: u32,
     receive_depth: u32,
     /// The area it receives into. Locked after the queue pair's attributes.
     area: Mutex<Option<usize>>,
+    /// The first receive that was posted with no light in the cable, or `u64::MAX`.
+    unheard: AtomicU64,
     retired: AtomicBool,
 }
 
@@ -38,6 +41,7 @@ impl Presence {
         membership: &Arc<Membership>,
         end: End,
         far: Option<End>,
+        cable: Option<usize>,
         send_depth: u32,
         receive_depth: u32,
     ) -> Result<Self, c_int> {
@@ -52,10 +56,12 @@ impl Presence {
             membership: membership.clone(),
             end,
             far,
+            cable,
             slot,
             number,
             receive_depth,
             area: Mutex::new(None),
+            unheard: AtomicU64::new(u64::MAX),
             retired: AtomicBool::new(false),
         };
         // As much as a peer of the same depth needs; if it turns out to have more, the rest is taken when they connect.
@@ -68,6 +74,31 @@ impl Presence {
 
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether the cable is out, or a host at one of its ends is off.
+    #[inline]
+    pub(crate) fn is_dark(&self) -> bool {
+        let (Some(cable), Some(far)) = (self.cable, self.far) else { return true };
+        let membership = &self.membership;
+        let flags = [membership.cable_out(cable), membership.host_off(self.end.host), membership.host_off(far.host)];
+        flags.iter().any(|flag| flag.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Receives from this one on were posted in the dark, if there were none of them before. Returns whether that was so.
+    #[cold]
+    pub(crate) fn begin_darkness(&self, receive: u64) -> bool {
+        self.unheard.compare_exchange(u64::MAX, receive, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn end_darkness(&self) {
+        self.unheard.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether a receive was posted in the dark, in which nobody hears of it.
+    #[inline]
+    pub(crate) fn is_unheard(&self, receive: u64) -> bool {
+        receive >= self.unheard.load(Ordering::Relaxed) && self.is_dark()
     }
 
     fn area(&self) -> MutexGuard<'_, Option<usize>> {
@@ -137,7 +168,6 @@ impl Presence {
         head.area.store(index as u32 + 1, Ordering::Release);
         head.frames.store(frames, Ordering::Release);
         head.descriptors.store(area.descriptors(), Ordering::Release);
-        self.block().taken.0.store(0, Ordering::Release);
         Ok((Inbound::new(membership.clone(), area, self.block(), generation, base), generation))
     }
 
@@ -151,8 +181,10 @@ impl Presence {
         }
     }
 
-    /// Announces a connection that was prepared.
+    /// Announces a connection that was prepared, and from which its receiver takes messages already.
     pub(crate) fn announce(&self, generation: u32, peer: u32) {
+        // Not earlier: until now a poller may have counted the messages of the connection before.
+        self.block().taken.0.store(0, Ordering::Release);
         self.block().head.0.link.store(Link::new(generation, peer).0, Ordering::SeqCst);
     }
 
@@ -167,8 +199,15 @@ impl Presence {
         self.block().head.0.link.store(Link::NONE.0, Ordering::SeqCst);
     }
 
+    /// Whether a queue pair of the far device takes messages on a connection.
+    pub(crate) fn is_announced(&self, link: Link) -> bool {
+        let Some(far) = self.far else { return false };
+        (0..self.membership.qp_owners(far).len())
+            .any(|slot| self.membership.block(far, slot).head.0.link.load(Ordering::Acquire) == link.0)
+    }
+
     /// Looks for the queue pair that is to get our messages.
-    pub(crate) fn find(&self, peer: u32, left: Link) -> Target {
+    pub(crate) fn find(&self, peer: u32, left: &[Link]) -> Target {
         let Some(far) = self.far else { return Target::Absent };
         Outbound::open(
             &Sender { membership: &self.membership, block: self.block(), number: self.number, far },

@@ -14,7 +14,12 @@ const BASE: i64 = 1 << 61;
 
 /// The byte that is locked while somebody joins or leaves.
 const GATE: i64 = BASE;
+/// A byte for each member, locked as long as its process lives.
 const FIRST_MEMBER: i64 = BASE + 1;
+
+/// A byte for each member, locked until it says that it needs the file no more. A process that exits says so while its other
+/// threads may still be in the middle of something.
+const FIRST_STAY: i64 = BASE + (1 << 32);
 
 /// How long joining waits for somebody else who joins or leaves at the same time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -65,14 +70,15 @@ impl Drop for Gate<'_> {
     }
 }
 
-/// Locks a member's byte for the rest of this process's life. Fails if another process has it.
+/// Becomes a member, for the rest of this process's life unless it gives that up. Fails if another process is this one.
 pub(crate) fn become_member(file: BorrowedFd<'_>, index: u32) -> bool {
     set(file, libc::F_WRLCK as c_int, FIRST_MEMBER + i64::from(index))
+        && set(file, libc::F_WRLCK as c_int, FIRST_STAY + i64::from(index))
 }
 
-/// Gives a member's byte up.
-pub(crate) fn give_up(file: BorrowedFd<'_>, index: u32) {
-    set(file, libc::F_UNLCK as c_int, FIRST_MEMBER + i64::from(index));
+/// Says that this member needs the file no more.
+pub(crate) fn stay_no_more(file: BorrowedFd<'_>, index: u32) {
+    set(file, libc::F_UNLCK as c_int, FIRST_STAY + i64::from(index));
 }
 
 /// Whether another process is this member.
@@ -80,7 +86,55 @@ pub(crate) fn is_member(file: BorrowedFd<'_>, index: u32) -> bool {
     taken(file, FIRST_MEMBER + i64::from(index), 1)
 }
 
-/// Whether any other process is a member.
+/// Whether any other process stays in the fabric.
 pub(crate) fn has_members(file: BorrowedFd<'_>, count: u32) -> bool {
-    taken(file, FIRST_MEMBER, i64::from(count))
+    taken(file, FIRST_STAY, i64::from(count))
+}
+
+/// Whether this process is a member already, with another copy of this library: the crate in a program that loads the C
+/// library, say. Each of the two would give up the other's locks. Told on Linux only.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_other_copy(file: BorrowedFd<'_>, count: u32) -> bool {
+    let end = FIRST_MEMBER + i64::from(count);
+    let mut start = FIRST_MEMBER;
+    while start < end {
+        let mut lock = range(libc::F_WRLCK, start, end - start);
+        // SAFETY: the descriptor is open, and the argument is the structure that F_OFD_GETLK takes and fills. Unlike
+        // F_GETLK it tells this process's own locks, too.
+        let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+        if result != 0 || i32::from(lock.l_type) == libc::F_UNLCK {
+            return false;
+        }
+        if u32::try_from(lock.l_pid) == Ok(std::process::id()) {
+            return true;
+        }
+        start = lock.l_start.max(start) + lock.l_len.max(1);
+    }
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn has_other_copy(_: BorrowedFd<'_>, _: u32) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn another_copy_in_this_process_is_seen() {
+        let path = std::env::temp_dir().join(format!("locks-{}", std::process::id()));
+        let open =
+            || std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let (one, other) = (open(), open());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!has_other_copy(other.as_fd(), 10));
+        assert!(become_member(one.as_fd(), 9));
+        assert!(has_other_copy(other.as_fd(), 10) && !has_other_copy(other.as_fd(), 9));
+        assert!(!has_members(other.as_fd(), 10), "a process does not see its own locks");
+        drop(one);
+        assert!(!has_other_copy(other.as_fd(), 10), "closing a descriptor drops the locks");
+    }
 }

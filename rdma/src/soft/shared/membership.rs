@@ -57,6 +57,8 @@ pub(crate) struct Membership {
     layout: Layout,
     member: Member,
     birth: Birth,
+    /// Whether what the dead had stays taken.
+    leak: bool,
     /// The areas that this process has used.
     areas: Mutex<HashMap<u64, Used>>,
 }
@@ -106,7 +108,9 @@ impl Membership {
             Ok(())
         };
         let layout = Layout::new(topology, profile);
-        let membership = Arc::new(Membership::enter(name, path.clone(), layout, &text, digest, build)?);
+        let mut membership = Membership::enter(name, path.clone(), layout, &text, digest, build)?;
+        membership.leak = profile.faults.leak();
+        let membership = Arc::new(membership);
         known.insert(path, Arc::downgrade(&membership));
         leave_at_exit();
         Ok(membership)
@@ -122,6 +126,14 @@ impl Membership {
     ) -> Result<Self> {
         loop {
             let file = file::open(&path)?;
+            if locks::has_other_copy(file.as_fd(), MEMBERS) {
+                // To close it would drop the other copy's locks.
+                core::mem::forget(file);
+                return Err(Error::argument(format!(
+                    "this process is in the software fabric {name} already, with another copy of the library"
+                ))
+                .with_hint("use either the crate or the C library, or fabrics of different names"));
+            }
             let Some(gate) = Gate::enter(file.as_fd()) else {
                 return Err(Error::new(
                     ErrorKind::TimedOut,
@@ -155,6 +167,7 @@ impl Membership {
                 layout,
                 member,
                 birth: Birth::now(),
+                leak: false,
                 areas: Mutex::default(),
             });
         }
@@ -196,6 +209,10 @@ impl Membership {
     /// Whether this process joined, or a parent of it.
     pub(crate) fn is_here(&self) -> bool {
         self.birth.is_here()
+    }
+
+    pub(crate) fn leaks(&self) -> bool {
+        self.leak
     }
 
     pub(crate) fn member(&self) -> Member {
@@ -303,6 +320,11 @@ impl Membership {
 
     /// Goes: releases what this process holds, and removes the file if nobody is left in it.
     fn leave(&self) {
+        self.give_all_back();
+        self.close();
+    }
+
+    fn give_all_back(&self) {
         for end in self.layout.ends() {
             for words in [
                 self.qp_owners(end),
@@ -314,12 +336,16 @@ impl Membership {
                 words.iter().for_each(|word| owners::give_back(word, self));
             }
         }
+    }
+
+    /// Removes the file if nobody is left in it.
+    fn close(&self) {
         // Whoever is at the gate may be stopped, but then is a member, and the file stays.
         let file = self.file();
         if let Some(gate) = Gate::enter(file.as_fd()) {
             // Not only when the process ends: two that leave at once would each take the other for a member.
             if let Some(number) = self.member.number() {
-                locks::give_up(file.as_fd(), number);
+                locks::stay_no_more(file.as_fd(), number);
             }
             if !locks::has_members(file.as_fd(), MEMBERS) && file::is_at(file, &self.path) {
                 let _ = std::fs::remove_file(&self.path);
@@ -404,8 +430,8 @@ fn leave_at_exit() {
         // A thread that holds it is just leaving itself.
         let Ok(known) = known.try_lock() else { return };
         known.values().filter_map(Weak::upgrade).for_each(|membership| {
-            membership.leave();
-            // What it is in is used by other threads to the end.
+            // What it has, other threads use to the end. Then it is the dead's.
+            membership.close();
             core::mem::forget(membership);
         });
     }

@@ -24,9 +24,13 @@
 pub(crate) mod area;
 pub(crate) mod blocks;
 pub(crate) mod descriptor;
+#[cfg(test)]
+mod distrust;
 pub(crate) mod exchange;
 mod file;
 pub(crate) mod inbound;
+#[cfg(test)]
+mod interleavings;
 pub(crate) mod layout;
 pub(crate) mod link;
 mod locks;

@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// How many frames to use before asking the peer which are free again: 256 KiB stay in a core's own cache.
 const HOT: usize = 64;
 
+/// In place of the first frame of a message that has none: areas have fewer.
+const NO_FRAME: u16 = u16::MAX;
+
 /// How many fruitless looks at a peer there are between two questions to the kernel whether it lives.
 const PATIENCE: u32 = 1024;
 
@@ -88,9 +91,9 @@ pub(crate) struct Sender<'a> {
 }
 
 impl Outbound {
-    /// Looks whether the queue pair `peer` of the far device takes messages from us. `left` is the connection that we
-    /// have left.
-    pub(crate) fn open(sender: &Sender<'_>, peer: u32, left: Link) -> Target {
+    /// Looks whether the queue pair `peer` of the far device takes messages from us. `left` are the connections that
+    /// we have left.
+    pub(crate) fn open(sender: &Sender<'_>, peer: u32, left: &[Link]) -> Target {
         let Sender { membership, far, .. } = *sender;
         let owners = membership.qp_owners(far);
         for (slot, owner) in owners.iter().enumerate() {
@@ -105,7 +108,7 @@ impl Outbound {
             if link.peer() != Some(sender.number) || !membership.is_alive(owner) {
                 return Target::Absent;
             }
-            if link == left {
+            if left.contains(&link) {
                 return Target::Later;
             }
             let (area, frames, descriptors) = (
@@ -122,11 +125,15 @@ impl Outbound {
                 return Target::Absent;
             }
             let own = &sender.block.head.0;
-            // The area is the connection's only if that still stands; from now on nobody else gets it.
+            // The area is the connection's only if that still stands, and is not one of a dead member whose block another
+            // member has just taken; from now on nobody else gets it.
             if !own.take_hold(area, head, link) {
                 return Target::Absent;
             }
-            let Ok(area) = Area::map(membership, far, area as usize - 1, frames, descriptors) else {
+            let holder = membership.area_owners(far)[area as usize - 1].load(Ordering::SeqCst);
+            let mapped =
+                (holder == owner.word()).then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
+            let Some(Ok(area)) = mapped else {
                 own.hold.store(0, Ordering::SeqCst);
                 return Target::Absent;
             };
@@ -206,6 +213,10 @@ impl<K> Outbound<K> {
             let message = Message { length, first: 0, immediate };
             // SAFETY: passed on to the caller.
             unsafe { self.area.put_inline(self.generation, index, source, message) };
+        } else if Limits::frames_of(length) > self.area.frames() {
+            // No receive that is as long can be posted there. It is announced without a payload, which would have room never.
+            self.lengths[place] = 0;
+            self.area.put(self.generation, index, Message { length, first: NO_FRAME, immediate });
         } else {
             let frames = Limits::frames_of(length) as usize;
             if self.free.len() < frames || self.area.frames() as usize - self.free.len() + frames > HOT {
@@ -248,12 +259,16 @@ impl<K> Outbound<K> {
         }
     }
 
-    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it.
+    /// Whether a message has its receives, of which it takes so many, behind those of the messages before it. With no light in
+    /// the cable nothing new is heard of them.
     #[inline]
-    pub(crate) fn covered(&mut self, receives: u32) -> bool {
+    pub(crate) fn covered(&mut self, receives: u32, is_dark: impl FnOnce() -> bool) -> bool {
         let index = self.used_up + u64::from(receives) - 1;
         if index < self.credit {
             return true;
+        }
+        if is_dark() {
+            return false;
         }
         if let Some(count) = Credit::count(self.peer().credit.0.load(Ordering::Acquire), self.generation) {
             self.credit = count;
@@ -268,7 +283,7 @@ impl<K> Outbound<K> {
     /// Whether the message that would be written next has a receive by now.
     pub(crate) fn has_receive(&mut self) -> bool {
         let before = core::mem::replace(&mut self.used_up, self.written);
-        let covered = self.covered(1);
+        let covered = self.covered(1, || false);
         self.used_up = before;
         covered
     }

@@ -13,7 +13,8 @@ pub(crate) type Word = AtomicU32;
 
 /// Takes a free word. Returns its index.
 pub(crate) fn take(words: &[Word], membership: &Membership) -> Option<usize> {
-    let is_alive = |holder| membership.is_alive(Member::from_word(holder));
+    // With that fault, what the dead had stays theirs.
+    let is_alive = |holder| membership.leaks() || membership.is_alive(Member::from_word(holder));
     take_for(words, membership.member().word(), is_alive)
 }
 

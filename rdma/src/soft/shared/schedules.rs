@@ -131,7 +131,7 @@ fn messages_cross() {
                         thread::yield_now();
                     }
                 }
-                while !outbound.covered(3) {
+                while !outbound.covered(3, || false) {
                     thread::yield_now();
                 }
                 outbound.leave(3);
@@ -228,7 +228,7 @@ fn a_reader_that_is_killed() {
         };
         let mut outbound = ends.outbound(1).unwrap();
         let written = (0..3).take_while(|&index| write(&mut outbound, 1, index)).count();
-        let credit = outbound.covered(3);
+        let credit = outbound.covered(3, || false);
         let (taken, survived) = reader.join().unwrap();
         if !survived {
             died.store(true, Ordering::Relaxed);
@@ -277,16 +277,16 @@ fn credit_is_of_one_connection() {
             })
         };
         if let Some(mut outbound) = ends.outbound(1) {
-            assert!(!outbound.covered(2));
-            outbound.covered(1);
-            assert!(!outbound.covered(2));
+            assert!(!outbound.covered(2, || false));
+            outbound.covered(1, || false);
+            assert!(!outbound.covered(2, || false));
             if !outbound.stands() {
                 outbound.leave(0);
             }
         }
         owner.join().unwrap();
         let mut outbound = ends.outbound(2).unwrap();
-        assert!(outbound.covered(5) && !outbound.covered(6));
+        assert!(outbound.covered(5, || false) && !outbound.covered(6, || false));
     });
 }
 
