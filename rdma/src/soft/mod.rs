@@ -39,6 +39,8 @@ mod region;
 mod registry;
 mod ring;
 mod rules;
+#[cfg(all(loom, test))]
+mod schedules;
 mod shared;
 mod small;
 mod stream;
