@@ -1,7 +1,7 @@
 //! Models of the device and of the safe API, driven with random operations. A failure is shrunk, and its seed written to
 //! `models.proptest-regressions`, which is committed: it is tried first from then on.
 //!
-//! `PROPTEST_CASES` sets how many cases each test runs.
+//! `PROPTEST_CASES` sets how many cases each test runs, `RDMA_TEST_PROFILE` the profile for the tests of traffic.
 #![allow(unsafe_code)]
 
 #[path = "models/regions.rs"]
@@ -46,6 +46,11 @@ fn traffic_op() -> impl Strategy<Value = traffic::Op> {
     ]
 }
 
+fn fabric() -> rdma::soft::Fabric {
+    let profile = std::env::var("RDMA_TEST_PROFILE").unwrap_or_else(|_| "thunderbolt".to_owned());
+    support::fabrics::new(rdma::soft::Topology::mesh(2).unwrap(), profile.parse().unwrap())
+}
+
 proptest! {
     #![proptest_config(config(300))]
 
@@ -57,12 +62,12 @@ proptest! {
             let build = [0, 1].map(|side| traffic::Op::Build { line, side });
             build.into_iter().chain([0, 1].map(|side| traffic::Op::Connect { line, side }))
         });
-        traffic::World::run(support::fabrics::mesh(2), &open.chain(ops).collect::<Vec<_>>());
+        traffic::World::run(fabric(), &open.chain(ops).collect::<Vec<_>>());
     }
 
     #[test]
     fn traffic_from_nothing_follows_the_model(ops in prop::collection::vec(traffic_op(), 1..120)) {
-        traffic::World::run(support::fabrics::mesh(2), &ops);
+        traffic::World::run(fabric(), &ops);
     }
 }
 

@@ -7,8 +7,8 @@
 
 use rdma::soft::Fabric;
 use rdma::{
-    Completion, CompletionQueue, Context, Direction, Endpoint, ErrorKind, Memory, MemoryRegion, PreparedQueuePair,
-    ProtectionDomain, Provider, QueuePair, Status,
+    Completion, CompletionQueue, Context, DepthUnit, Direction, Endpoint, ErrorKind, Memory, MemoryRegion,
+    PreparedQueuePair, ProtectionDomain, Provider, QueuePair, Status,
 };
 use std::collections::VecDeque;
 
@@ -16,9 +16,8 @@ use std::collections::VecDeque;
 pub const LINES: usize = 2;
 /// How many requests each may have in flight in each direction.
 pub const REQUESTS: usize = 4;
-/// What is asked for as depth, and what is granted for it (docs/device.md).
+/// What is asked for as depth. What is granted the device says.
 const DEPTH: u32 = 256;
-const GRANTED: usize = 1023;
 const FRAME: usize = 4096;
 /// Enough for what is in flight at once: in most cases short messages alone, which keeps a case cheap.
 const MEMORY: [usize; 2] = [1 << 20, 12 << 20];
@@ -123,6 +122,42 @@ pub struct World {
     fabric: Fabric,
     plugged: bool,
     tokens: u64,
+    rules: Rules,
+}
+
+/// What the device's profile makes a difference for.
+#[derive(Clone, Copy)]
+struct Rules {
+    longest: usize,
+    /// Depth counts frames, both ends must post as many of them, and a send waits for its receive. Otherwise depth counts
+    /// requests, and a send without a receive is lost.
+    frames: bool,
+    granted: usize,
+}
+
+/// On an adapter every receive is at least, and every send at most as long: one that does not fit ends the queue pair, which
+/// `tests/classic` has.
+const FITTING: usize = 2 * FRAME + 1;
+
+impl Rules {
+    fn of(context: &Context) -> Self {
+        let rules = context.rules();
+        let frames = rules.depth_unit() == DepthUnit::Frames;
+        Rules { longest: rules.max_message() as usize, frames, granted: if frames { 1023 } else { 511 } }
+    }
+
+    fn places(self, length: usize) -> usize {
+        if self.frames { frames(length) } else { 1 }
+    }
+
+    /// The length of a request, so that it can be posted.
+    fn length(self, length: usize, receive: bool) -> usize {
+        match (self.frames, receive) {
+            (true, _) => length.min(self.longest),
+            (false, true) => length.max(FITTING),
+            (false, false) => length.min(FITTING),
+        }
+    }
 }
 
 fn frames(length: usize) -> usize {
@@ -164,7 +199,9 @@ impl World {
                 context,
             }
         };
-        World { sides: [side(0), side(1)], fabric, plugged: true, tokens: 0 }
+        let sides = [side(0), side(1)];
+        let rules = Rules::of(&sides[0].context);
+        World { sides, fabric, plugged: true, tokens: 0, rules }
     }
 
     /// Runs all of them on a new fabric of two hosts.
@@ -226,7 +263,7 @@ impl World {
         }
         let mut prepared =
             domain.queue_pair(completions).requests(REQUESTS as u32).depth(DEPTH).build().expect("there is room");
-        assert_eq!(prepared.capacities().send_depth as usize, GRANTED);
+        assert_eq!(prepared.capacities().send_depth as usize, self.rules.granted);
         let port = context.port(1).unwrap();
         let gid = port.gid().unwrap();
         match prepared.endpoint(&port, gid) {
@@ -262,26 +299,28 @@ impl World {
     }
 
     /// Whether a queue takes another request, and how many frames it has left.
-    fn room(queue: &VecDeque<Request>) -> (bool, usize) {
-        let used: usize = queue.iter().map(|request| frames(request.length)).sum();
-        (queue.len() < REQUESTS, GRANTED - used)
+    fn room(rules: Rules, queue: &VecDeque<Request>) -> (bool, usize) {
+        let used: usize = queue.iter().map(|request| rules.places(request.length)).sum();
+        (queue.len() < REQUESTS, rules.granted - used)
     }
 
     fn receive(&mut self, line: usize, side: usize, length: usize) {
+        let rules = self.rules;
+        let length = rules.length(length, true);
         let token = self.token();
         let Side { ends, region, .. } = &mut self.sides[side];
         let end = &mut ends[line];
         let Stage::Connected(queue_pair) = &mut end.stage else { return };
         let Ok(mut buffer) = region.buffer(length) else { return };
         buffer.fill(0xee);
-        let (slot, depth) = World::room(&end.receives);
+        let (slot, depth) = World::room(rules, &end.receives);
         match queue_pair.post_recv(buffer, token) {
             Ok(()) => {
-                assert!(slot && frames(length) <= depth, "a full queue took a receive");
+                assert!(slot && rules.places(length) <= depth, "a full queue took a receive");
                 end.receives.push_back(Request { token, length, unsignaled: false, outcome: None });
             }
             Err(error) => {
-                assert!(!slot || frames(length) > depth, "{error}");
+                assert!(!slot || rules.places(length) > depth, "{error}");
                 assert_eq!(error.kind(), ErrorKind::QueueFull);
                 let buffer = error.into_memory().expect("a refused post returns its memory");
                 assert!(buffer.len() == length && buffer.iter().all(|&byte| byte == 0xee));
@@ -291,13 +330,15 @@ impl World {
     }
 
     fn send(&mut self, line: usize, side: usize, length: usize, kind: Kind) {
+        let rules = self.rules;
+        let length = rules.length(length, false);
         let token = self.token();
         let Side { ends, region, .. } = &mut self.sides[side];
         let end = &mut ends[line];
         let Stage::Connected(queue_pair) = &mut end.stage else { return };
         let Ok(mut buffer) = region.buffer(length) else { return };
         buffer.copy_from_slice(&contents(token, length));
-        let (slot, depth) = World::room(&end.sends);
+        let (slot, depth) = World::room(rules, &end.sends);
         let refused = match kind {
             Kind::Plain => queue_pair.post_send(buffer, .., token).map_err(|e| (e.kind(), e.into_memory().is_some())),
             Kind::Frozen => {
@@ -310,12 +351,12 @@ impl World {
         let unsignaled = matches!(kind, Kind::Unsignaled);
         match refused {
             Ok(()) => {
-                assert!(slot && frames(length) <= depth, "a full queue took a send");
+                assert!(slot && rules.places(length) <= depth, "a full queue took a send");
                 end.sends.push_back(Request { token, length, unsignaled, outcome: None });
             }
             Err((ErrorKind::QueueFull, true)) => {
                 // The last free place is not for an unsignaled request: nothing would ever free the queue again.
-                assert!(unsignaled || !slot || frames(length) > depth, "refused with room");
+                assert!(unsignaled || !slot || rules.places(length) > depth, "refused with room");
             }
             Err(other) => panic!("{other:?}"),
         }
@@ -323,6 +364,8 @@ impl World {
     }
 
     fn batch(&mut self, line: usize, side: usize, lengths: [usize; 3], receives: bool) {
+        let rules = self.rules;
+        let lengths = lengths.map(|length| rules.length(length, receives));
         let tokens = [self.token(), self.token(), self.token()];
         let Side { ends, region, .. } = &mut self.sides[side];
         let end = &mut ends[line];
@@ -357,8 +400,8 @@ impl World {
             ));
         }
         for (token, length) in accepted {
-            let (slot, depth) = World::room(queue);
-            assert!(slot && frames(length) <= depth, "a full queue took a batch");
+            let (slot, depth) = World::room(rules, queue);
+            assert!(slot && rules.places(length) <= depth, "a full queue took a batch");
             queue.push_back(Request { token, length, unsignaled: false, outcome: None });
         }
         self.settle(line);
@@ -381,9 +424,13 @@ impl World {
             }
             let mut receives = receiver.receives.iter_mut().filter(|receive| receive.outcome.is_none());
             for send in sender.sends.iter_mut().filter(|send| send.outcome.is_none()) {
-                if joined {
-                    let Some(receive) = receives.next() else { break };
-                    let fits = frames(send.length) == frames(receive.length) && send.length <= receive.length;
+                let receive = if joined { receives.next() } else { None };
+                if joined && receive.is_none() && self.rules.frames {
+                    break;
+                }
+                if let Some(receive) = receive {
+                    let fits = !self.rules.frames
+                        || frames(send.length) == frames(receive.length) && send.length <= receive.length;
                     receive.outcome = Some(if fits {
                         (Status::SUCCESS, Some(contents(send.token, send.length)))
                     } else {
