@@ -78,7 +78,8 @@ pub(crate) enum Target {
     Open(Box<Outbound>),
     /// Nobody takes messages from us there.
     Absent,
-    /// The peer has a connection with us that we have left. It takes part in a new one at its next call.
+    /// The peer has a connection with us that we have left, and takes part in a new one at its next call; or there is no
+    /// memory to see it now.
     Later,
 }
 
@@ -133,9 +134,13 @@ impl Outbound {
             let holder = membership.area_owners(far)[area as usize - 1].load(Ordering::SeqCst);
             let mapped =
                 (holder == owner.word()).then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
-            let Some(Ok(area)) = mapped else {
-                own.hold.store(0, Ordering::SeqCst);
-                return Target::Absent;
+            let area = match mapped {
+                Some(Ok(area)) => area,
+                other => {
+                    own.hold.store(0, Ordering::SeqCst);
+                    // The peer is there, but we have no memory to see it: perhaps at the next call.
+                    return if other.is_some() { Target::Later } else { Target::Absent };
+                }
             };
             return Target::Open(Box::new(Outbound::over(membership.clone(), area, block, owner, own, link)));
         }
