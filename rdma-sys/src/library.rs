@@ -49,9 +49,13 @@ fn list(tried: &[Attempt]) -> String {
 
 /// The files to try, in order. An empty choice is none: `RDMA_LIBRARY= program` is how a shell takes a variable back.
 pub(crate) fn system_candidates(chosen: Option<OsString>) -> Vec<PathBuf> {
+    candidates(chosen, cfg!(target_os = "macos"))
+}
+
+fn candidates(chosen: Option<OsString>, macos: bool) -> Vec<PathBuf> {
     match chosen.filter(|path| !path.is_empty()) {
         Some(path) => vec![PathBuf::from(path)],
-        None if cfg!(target_os = "macos") => vec!["/usr/lib/librdma.dylib".into(), "librdma.dylib".into()],
+        None if macos => vec!["/usr/lib/librdma.dylib".into(), "librdma.dylib".into()],
         None => vec!["libibverbs.so.1".into()],
     }
 }
@@ -118,7 +122,7 @@ fn reason(path: &Path, error: &libloading::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::system_candidates;
+    use super::{candidates, system_candidates};
     use std::path::PathBuf;
 
     #[test]
@@ -132,9 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_has_a_default() {
-        let expected: &[&str] =
-            if cfg!(target_os = "macos") { &["/usr/lib/librdma.dylib", "librdma.dylib"] } else { &["libibverbs.so.1"] };
-        assert_eq!(system_candidates(None), expected.iter().map(PathBuf::from).collect::<Vec<_>>());
+    fn each_platform_has_a_default() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(candidates(None, true), paths(&["/usr/lib/librdma.dylib", "librdma.dylib"]));
+        assert_eq!(candidates(None, false), paths(&["libibverbs.so.1"]));
+        for macos in [true, false] {
+            assert_eq!(candidates(Some("".into()), macos), candidates(None, macos));
+            assert_eq!(candidates(Some("/a/b.so".into()), macos), paths(&["/a/b.so"]));
+        }
     }
 }

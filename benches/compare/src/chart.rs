@@ -4,6 +4,7 @@ use crate::batch::Source;
 use crate::report::{Cell, bytes, contestants};
 use crate::{Result, SIZES};
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -53,7 +54,8 @@ fn panel(
         .y_label_area_size(72)
         .caption(title, ("sans-serif", 20))
         .build_cartesian_2d(
-            (least..most).log_scale().with_key_points(sizes.to_vec()),
+            // Without 32, whose label has no room.
+            (least..most).log_scale().with_key_points(sizes.iter().copied().filter(|&size| size != 32.0).collect()),
             range.log_scale().with_key_points(decades),
         )?;
     chart
@@ -68,9 +70,9 @@ fn panel(
         .y_desc("one way, 10th percentile")
         .draw()?;
     chart
-        .draw_series(LineSeries::new([(least, floor), (most, floor)], INK.stroke_width(1)))?
+        .draw_series(DashedLineSeries::new([(least, floor), (most, floor)], 6, 5, INK.stroke_width(2)))?
         .label(format!("floor: a cache line alone, {floor:.0} ns"))
-        .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], INK.stroke_width(1)));
+        .legend(|(x, y)| DashedPathElement::new([(x, y), (x + 20, y)].into_iter(), 6, 5, INK.stroke_width(2)));
     for (name, colour) in contestants().into_iter().zip(COLOURS) {
         let of = cells.iter().filter(|cell| cell.contestant == name);
         let mut points: Vec<_> = of.map(|cell| (cell.size as f64, cell.p10)).collect();

@@ -255,8 +255,13 @@ impl Source {
     fn attend(&self) -> Option<Arc<SoftQp>> {
         match self.side {
             Side::Send => matching::help_sends(&self.qp),
-            Side::Receive if self.qp.presence.is_some() => matching::help_sends(&self.qp),
-            Side::Receive => matching::help_receives(&self.qp),
+            Side::Receive => match &self.qp.presence {
+                Some(presence) => {
+                    exchange::look_for_light(&self.qp, presence);
+                    matching::help_sends(&self.qp);
+                }
+                None => matching::help_receives(&self.qp),
+            },
         }
         self.qp.attention.0.has(Attention::ERRAND).then(|| self.qp.clone())
     }
@@ -325,7 +330,7 @@ impl Source {
                     ..Default::default()
                 };
                 // SAFETY: `taken` is below `room`.
-                unsafe { out.add(taken).write(as_reported(qp, completion)) };
+                unsafe { report(qp, out.add(taken), completion) };
                 taken += 1;
                 (self.next, self.places) = (next, places);
             }
@@ -374,7 +379,7 @@ impl Source {
                     ..Default::default()
                 };
                 // SAFETY: `taken` is below `room`.
-                unsafe { out.add(taken).write(as_reported(qp, completion)) };
+                unsafe { report(qp, out.add(taken), completion) };
                 taken += 1;
                 self.next += 1;
                 self.places += u64::from(record.places);
@@ -409,7 +414,7 @@ impl Source {
                 ..Default::default()
             };
             // SAFETY: `taken` is below `room`.
-            unsafe { out.add(taken).write(as_reported(qp, completion)) };
+            unsafe { report(qp, out.add(taken), completion) };
             taken += 1;
         }
         if taken != 0 {
@@ -423,21 +428,29 @@ impl Source {
     }
 }
 
-/// A completion as the device gives it.
+/// Writes a completion as the device gives it.
+///
+/// # Safety
+///
+/// It can be written.
 #[inline]
-fn as_reported(qp: &SoftQp, completion: sys::ibv_wc) -> sys::ibv_wc {
-    if completion.status == status::IBV_WC_SUCCESS { completion } else { failed(qp, completion) }
+unsafe fn report(qp: &SoftQp, out: *mut sys::ibv_wc, completion: sys::ibv_wc) {
+    let failed = completion.status != status::IBV_WC_SUCCESS;
+    // SAFETY: promised by the caller.
+    unsafe { out.write(completion) };
+    if failed && qp.device.profile.garbles_failures {
+        // SAFETY: written just now.
+        garble(unsafe { &mut *out });
+    }
 }
 
 /// Only the id, the status, the queue pair's number and the vendor's code mean anything in a failed completion
 /// (`ibv_poll_cq(3)`). A profile can fill the rest with garbage, so that a program that reads it is found out.
 #[cold]
-fn failed(qp: &SoftQp, completion: sys::ibv_wc) -> sys::ibv_wc {
-    if !qp.device.profile.garbles_failures {
-        return completion;
-    }
-    let garbage = |salt: u64| scramble(completion.wr_id ^ salt) as u32 | 1;
-    sys::ibv_wc {
+fn garble(completion: &mut sys::ibv_wc) {
+    let id = completion.wr_id;
+    let garbage = |salt: u64| scramble(id ^ salt) as u32 | 1;
+    *completion = sys::ibv_wc {
         vendor_err: garbage(1),
         opcode: opcode(garbage(2)),
         byte_len: garbage(3),
@@ -446,8 +459,8 @@ fn failed(qp: &SoftQp, completion: sys::ibv_wc) -> sys::ibv_wc {
         wc_flags: garbage(6) as _,
         pkey_index: garbage(7) as u16,
         slid: garbage(8) as u16,
-        ..completion
-    }
+        ..*completion
+    };
 }
 
 /// `ibv_req_notify_cq`: there are no completion channels on the device (TN3205 passes none).

@@ -218,9 +218,6 @@ pub(crate) fn help_sends(qp: &SoftQp) {
 /// As [`help_peer`], for the poller, which does not hold the receive latch.
 #[cold]
 pub(crate) fn help_receives(qp: &SoftQp) {
-    if let Some(presence) = &qp.presence {
-        return exchange::look_for_light(qp, presence);
-    }
     let Some(receive) = qp.receive.0.try_lock() else { return };
     let peer = receive.peer.clone();
     drop(receive);

@@ -39,8 +39,11 @@ mod region;
 mod registry;
 mod ring;
 mod rules;
+#[cfg(all(loom, test))]
+mod schedules;
 mod shared;
 mod small;
+mod stream;
 mod text;
 mod text_file;
 mod topology;

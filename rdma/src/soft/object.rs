@@ -3,11 +3,13 @@
 //! Sizes on Linux: what rdma-core v44 has (`ibv_context` 328, `ibv_cq` 128, `ibv_qp` 160). On macOS the pthread objects
 //! at the end are longer: 352, 152, 184. Programs compiled against a header may read those tails (`abi_compat` of a
 //! context is looked at by inline functions of `verbs.h`; 0 says: not an extended context).
+//!
+//! `--cfg apple_layout` gives the objects macOS's sizes anywhere: for `ci/apple_layout`.
 
 use rdma_sys as sys;
 
 const fn sized(linux: usize, macos: usize) -> usize {
-    if cfg!(target_vendor = "apple") { macos } else { linux }
+    if cfg!(any(target_vendor = "apple", apple_layout)) { macos } else { linux }
 }
 
 macro_rules! object {

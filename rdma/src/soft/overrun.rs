@@ -9,7 +9,7 @@ use super::completion_queue::SoftCq;
 use super::connection;
 use super::queue_pair::{Attention, SoftQp};
 use super::registry;
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use crate::verbs::sync::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::Arc;
 
 /// How full a completion queue is, where that matters.

@@ -30,8 +30,8 @@ use super::shared::link::Presence;
 use super::shared::outbound::Outbound;
 use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
+use crate::verbs::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell as SlotUnsafeCell};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex};
@@ -287,9 +287,10 @@ pub(crate) type InlineCell = [u8; INLINE];
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) mark: AtomicU32,
-    pub(crate) body: UnsafeCell<Body>,
+    pub(crate) body: SlotUnsafeCell<Body>,
 }
 
+#[cfg(not(all(loom, test)))]
 const _: () = assert!(size_of::<Slot>() == 64);
 
 #[repr(C)]
@@ -337,7 +338,7 @@ pub(crate) const LOST: u16 = u16::MAX;
 impl Slot {
     pub(crate) fn empty() -> Self {
         let done = Done { status: 0, flags: 0, length: 0, immediate: 0, payload: [0; INLINE] };
-        Slot { mark: AtomicU32::new(0), body: UnsafeCell::new(Body { done }) }
+        Slot { mark: AtomicU32::new(0), body: SlotUnsafeCell::new(Body { done }) }
     }
 
     /// The mark of a posted receive in this lap of the ring.

@@ -29,7 +29,7 @@ impl Quota {
         Quota::Own { used: AtomicU32::new(0), limit }
     }
 
-    fn words(membership: &Membership, end: End, resource: Resource) -> &[AtomicU32] {
+    fn words(membership: &Membership, end: End, resource: Resource) -> &[owners::Word] {
         match resource {
             Resource::Domain => membership.domain_owners(end),
             Resource::CompletionQueue => membership.cq_owners(end),

@@ -1,6 +1,6 @@
 //! A device's table of registered memory.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::verbs::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The regions of one device, found by their key without a lock.

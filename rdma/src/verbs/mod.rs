@@ -16,6 +16,8 @@ pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod domain;
 mod doors;
+#[cfg(all(loom, test))]
+pub(crate) mod explore;
 pub(crate) mod latch;
 pub(crate) mod library;
 pub(crate) mod owner;

@@ -6,18 +6,13 @@
 //! Each model has two or three threads and explores all their schedules (three threads: up to three preemptions). What it
 //! cannot show: more threads, more slots, and orders that a weaker memory than loom's would allow.
 
+use super::explore::explore;
 use super::latch::Latch;
 use super::parcel::RawParcel;
 use super::slots::{Lane, Posted, Slots};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
-
-fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.check(model);
-}
 
 fn posted(token: u64) -> Posted {
     Posted { memory: RawParcel::marked(token as usize), token, start: 0, length: 7, depth: 2, run: 0 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::support::fabrics;
-use crate::support::pair::{Unconnected, connect_devices, device, fabric};
+use crate::support::pair::{self, Unconnected, connect_devices, device, fabric};
 use crate::support::raw::{Host, number, two_with};
 use crate::support::{LONG, pattern};
 use rdma::ErrorKind;
@@ -279,4 +279,52 @@ fn d23_missing_features_are_missing() {
     let host = Host::open(&fabrics::mesh(2), 0);
     let verbs = host.verbs;
     assert!(verbs.create_comp_channel.is_none() && verbs.get_async_event.is_none() && verbs.get_cq_event.is_none());
+}
+
+/// Whatever happens to messages inside the fabric, those that come are whole and in order.
+#[test]
+fn d25_late_and_lost_messages_are_never_out_of_order() {
+    for plan in ["seed 1; delay share 0.3 looks 3", "seed 2; lose share 0.1; delay share 0.1 looks 5"] {
+        let profile = rdma::soft::Profile::thunderbolt().with_faults(plan.parse().unwrap());
+        let [mut a, mut b] = pair::connect(&pair::fabric_with(profile), |builder| builder.requests(16));
+        let (mut sent, mut completed, mut next, mut waiting) = (0_u64, 0, 0, 0);
+        let mut last = None;
+        let start = std::time::Instant::now();
+        while completed < 20_000 {
+            assert!(start.elapsed() < LONG, "{plan}: {completed} sends have completed");
+            while waiting < 16 {
+                b.post_recv(64, next);
+                (next, waiting) = (next + 1, waiting + 1);
+            }
+            if sent < 20_000 && sent - completed < 16 {
+                a.post_send(&sent.to_le_bytes().repeat(8), sent);
+                sent += 1;
+            }
+            while let Some(done) = a.completions.poll_one().unwrap() {
+                assert_eq!(done.token(), completed);
+                completed += 1;
+            }
+            while let Some(done) = b.completions.poll_one().unwrap() {
+                waiting -= 1;
+                let transfer = done.into_result().unwrap();
+                let number = u64::from_le_bytes(transfer.bytes()[..8].try_into().unwrap());
+                assert_eq!(transfer.bytes(), number.to_le_bytes().repeat(8), "{plan}");
+                assert!(last.is_none_or(|last| number > last), "{plan}: {number} after {last:?}");
+                last = Some(number);
+            }
+        }
+    }
+}
+
+/// A poll that fails once holds nothing: polling, posting and closing go on.
+#[test]
+fn d26_a_poll_that_fails_holds_no_lock() {
+    let profile = rdma::soft::Profile::thunderbolt().with_faults("fail ibv_poll_cq 1 EIO".parse().unwrap());
+    let [mut a, mut b] = pair::connect(&pair::fabric_with(profile), |builder| builder);
+    b.post_recv(64, 1);
+    a.post_send(b"message", 2);
+    assert!(b.completions.poll_one().is_err());
+    assert_eq!(b.completions.wait(LONG).unwrap().token(), 1);
+    assert_eq!(a.completions.wait(LONG).unwrap().token(), 2);
+    assert!(a.queue_pair.close().unwrap().is_empty() && b.queue_pair.close().unwrap().is_empty());
 }

@@ -14,10 +14,11 @@ use crate::soft::ring::Ring;
 use crate::soft::rules;
 use crate::soft::shared::link::Presence;
 use crate::verbs::latch::Latch;
+use crate::verbs::sync::AtomicU64;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 use rdma_sys as sys;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -146,7 +147,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
         sends: Ring::new(send_depth, Default::default),
         inline: (granted.max_inline_data != 0).then(|| Ring::new(send_depth, || [0; INLINE])),
         receives: Ring::new(receive_depth, Default::default),
-        slots: Ring::new(receive_depth, Slot::empty),
+        slots: Ring::of_shared(receive_depth, Slot::empty),
         send: Apart(Latch::new(SendQueue {
             state: IBV_QPS_RESET,
             peer: None,

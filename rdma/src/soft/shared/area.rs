@@ -7,62 +7,29 @@
 //! A writer may be stopped in the middle of a copy, and go on after the connection is gone. So it says which area it
 //! holds, and an area that is held by a living member is not used for another connection.
 
+use super::descriptor::{Cut, Descriptor, Message, is_short};
 use super::file::Window;
 use super::layout::AreaLayout;
 use super::membership::{Member, Membership};
 use super::owners;
 use crate::Result;
 use crate::soft::profile::FRAME;
-use crate::soft::queue_pair::INLINE;
-use crate::soft::small;
+use crate::soft::stream;
 use crate::soft::topology::End;
+use crate::verbs::sync::{AtomicU16, Ordering, fence};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The part in front of the descriptors.
 pub(crate) const AREA_HEADER: usize = 128;
 
 /// The size of a descriptor.
-pub(crate) const DESCRIPTOR: usize = 64;
+pub(crate) const DESCRIPTOR: usize = size_of::<Descriptor>();
 
-/// What the writer says when it leaves: the messages from this one on are not to be taken.
-#[repr(C)]
-struct Cut {
-    generation: AtomicU32,
-    count: AtomicU64,
-}
+/// The size of a link of the chain of frames.
+pub(crate) const LINK: usize = size_of::<AtomicU16>();
 
-#[repr(C, align(64))]
-struct Descriptor {
-    /// The connection's generation and the message's number: written last.
-    mark: AtomicU64,
-    /// The length, and the first frame.
-    what: AtomicU64,
-    payload: [u8; INLINE],
-}
-
-const _: () = assert!(size_of::<Descriptor>() == DESCRIPTOR && size_of::<Cut>() <= AREA_HEADER);
-
-/// A message, as far as its descriptor says. Nothing in it is to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
-    pub(crate) length: u32,
-    pub(crate) first: u16,
-    pub(crate) immediate: Option<u32>,
-}
-
-/// In a descriptor's `what`: there is immediate data, which takes the last bytes of its payload.
-const IMMEDIATE: u64 = 1 << 48;
-
-/// Where it is there.
-const IMMEDIATE_AT: usize = INLINE - size_of::<u32>();
-
-/// Whether a payload travels in the descriptor.
-#[inline]
-pub(crate) fn is_short(length: u32, immediate: bool) -> bool {
-    length as usize <= if immediate { IMMEDIATE_AT } else { INLINE }
-}
+const _: () = assert!(size_of::<Cut>() <= AREA_HEADER && AREA_HEADER.is_multiple_of(align_of::<Descriptor>()));
 
 /// A part of a message: whole frames that come before it, and its bytes.
 #[derive(Clone, Copy)]
@@ -78,10 +45,9 @@ pub(crate) struct Area {
     frames_at: usize,
     frames: u32,
     mask: u32,
-}
-
-fn mark(generation: u32, index: u64) -> u64 {
-    u64::from(generation) << 32 | u64::from(index as u32)
+    /// Who uses which frame when, for loom.
+    #[cfg(all(loom, test))]
+    uses: Arc<[crate::verbs::sync::UnsafeCell<()>]>,
 }
 
 impl Area {
@@ -90,7 +56,19 @@ impl Area {
         assert!(descriptors.is_power_of_two(), "descriptors are found by masking");
         let layout = AreaLayout::new(frames, descriptors);
         let window = membership.area(end, index, layout.length)?;
-        Ok(Area { window, chain: layout.chain, frames_at: layout.frames, frames, mask: descriptors - 1 })
+        Ok(Area::over(window, layout, frames, descriptors))
+    }
+
+    fn over(window: Arc<Window>, layout: AreaLayout, frames: u32, descriptors: u32) -> Self {
+        Area {
+            window,
+            chain: layout.chain,
+            frames_at: layout.frames,
+            frames,
+            mask: descriptors - 1,
+            #[cfg(all(loom, test))]
+            uses: (0..frames).map(|_| crate::verbs::sync::UnsafeCell::new(())).collect(),
+        }
     }
 
     pub(crate) fn frames(&self) -> u32 {
@@ -107,10 +85,11 @@ impl Area {
     }
 
     #[inline]
-    fn descriptor(&self, index: u64) -> NonNull<Descriptor> {
+    fn descriptor(&self, index: u64) -> &Descriptor {
         let offset = AREA_HEADER + (index as u32 & self.mask) as usize * DESCRIPTOR;
-        // SAFETY: the window was mapped as long as the layout of `mask + 1` descriptors, and starts at a page.
-        unsafe { self.window.at_unchecked(offset) }
+        // SAFETY: the window was mapped as long as the layout of `mask + 1` descriptors, and starts at a page. Any bytes are a
+        // descriptor, and all of it may change at any time: atomics, and a payload in a cell.
+        unsafe { self.window.at_unchecked::<Descriptor>(offset).as_ref() }
     }
 
     #[inline]
@@ -124,47 +103,33 @@ impl Area {
     fn link(&self, number: u16) -> &AtomicU16 {
         debug_assert!(u32::from(number) < self.frames);
         // SAFETY: as for `frame`; it is an atomic.
-        unsafe { self.window.at_unchecked::<AtomicU16>(self.chain + usize::from(number) * 2).as_ref() }
+        unsafe { self.window.at_unchecked::<AtomicU16>(self.chain + usize::from(number) * LINK).as_ref() }
     }
 
-    /// For the writer: puts a message that [is short](is_short).
+    /// Says that the frames of these numbers are read or written now. Nothing in the product.
+    #[inline]
+    fn uses(&self, _frames: impl Iterator<Item = u16>) {
+        #[cfg(all(loom, test))]
+        _frames.for_each(|frame| {
+            self.uses[usize::from(frame)].get();
+        });
+    }
+
+    /// For the writer: see [`Descriptor::put_inline`].
     ///
     /// # Safety
     ///
-    /// `length` bytes at `source` can be read.
+    /// `message.length` bytes at `source` can be read.
     #[inline]
     pub(crate) unsafe fn put_inline(&self, generation: u32, index: u64, source: *const u8, message: Message) {
-        let length = message.length as usize;
-        debug_assert!(length <= INLINE);
-        let payload = self.payload(index);
-        // SAFETY: the payload has room for INLINE bytes. Other processes may read or write the same bytes; nothing relies on
-        // their values.
-        unsafe { small::copy(source, payload, length) };
-        self.put(generation, index, message);
+        // SAFETY: passed on to the caller.
+        unsafe { self.descriptor(index).put_inline(generation, index, source, message) };
     }
 
-    /// The payload of a descriptor: INLINE bytes in the window.
-    #[inline]
-    fn payload(&self, index: u64) -> *mut u8 {
-        // SAFETY: the descriptor lies in the window.
-        unsafe { (&raw mut (*self.descriptor(index).as_ptr()).payload).cast() }
-    }
-
-    /// For the writer: puts a message whose payload was written to the frames from `first` on.
+    /// For the writer: see [`Descriptor::put`].
     #[inline]
     pub(crate) fn put(&self, generation: u32, index: u64, message: Message) {
-        let mut what = u64::from(message.length) | u64::from(message.first) << 32;
-        if let Some(immediate) = message.immediate {
-            what |= IMMEDIATE;
-            // SAFETY: the last bytes of the payload, aligned as the descriptor is. Whatever a reader finds there will do.
-            unsafe { self.payload(index).add(IMMEDIATE_AT).cast::<u32>().write_volatile(immediate) };
-        }
-        // SAFETY: the descriptor lies in the window; atomics.
-        unsafe {
-            let descriptor = self.descriptor(index).as_ref();
-            descriptor.what.store(what, Ordering::Relaxed);
-            descriptor.mark.store(mark(generation, index), Ordering::Release);
-        }
+        self.descriptor(index).put(generation, index, message);
     }
 
     /// For the writer: fills frames, which it knows to be below [`frames`](Self::frames), and links them.
@@ -178,8 +143,9 @@ impl Area {
         let mut rest = frames;
         while let Some(run) = rest.chunk_by(|one, next| one.wrapping_add(1) == *next).next() {
             let bytes = (run.len() * FRAME as usize).min(length - done);
+            self.uses(run.iter().copied());
             // SAFETY: the frames of the run lie one behind the other in the window; the source is as long as promised.
-            unsafe { ptr::copy_nonoverlapping(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
+            unsafe { stream::copy(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
             done += bytes;
             rest = &rest[run.len()..];
         }
@@ -188,36 +154,21 @@ impl Area {
         }
     }
 
-    /// For the writer, when it leaves: the reader is to take the messages before `count`, no others.
+    /// For the writer: see [`Cut::set`].
     pub(crate) fn cut_at(&self, generation: u32, count: u64) {
-        let cut = self.cut();
-        cut.count.store(count, Ordering::Relaxed);
-        cut.generation.store(generation, Ordering::Release);
+        self.cut().set(generation, count);
     }
 
-    /// For the reader: whether the writer has left, and message `index` is not to be taken.
+    /// For the reader: see [`Cut::is_before`].
     #[inline]
     pub(crate) fn is_cut(&self, generation: u32, index: u64) -> bool {
-        let cut = self.cut();
-        cut.generation.load(Ordering::Acquire) == generation && index >= cut.count.load(Ordering::Relaxed)
+        self.cut().is_before(generation, index)
     }
 
-    /// For the reader: whether message `index` is there.
+    /// For the reader: see [`Descriptor::look`].
     #[inline]
     pub(crate) fn look(&self, generation: u32, index: u64) -> Option<Message> {
-        // SAFETY: the descriptor lies in the window; atomics.
-        let descriptor = unsafe { self.descriptor(index).as_ref() };
-        if descriptor.mark.load(Ordering::Acquire) != mark(generation, index) {
-            return None;
-        }
-        let what = descriptor.what.load(Ordering::Relaxed);
-        // SAFETY: as in `put`.
-        let immediate = || unsafe { self.payload(index).add(IMMEDIATE_AT).cast::<u32>().read_volatile() };
-        Some(Message {
-            length: what as u32,
-            first: (what >> 32) as u16,
-            immediate: (what & IMMEDIATE != 0).then(immediate),
-        })
+        self.descriptor(index).look(generation, index)
     }
 
     /// For the reader: copies a part of a message's payload out, which begins after so many whole frames. Returns false if
@@ -230,9 +181,8 @@ impl Area {
     pub(crate) unsafe fn take(&self, index: u64, message: Message, part: Part, target: *mut u8) -> bool {
         let length = part.length as usize;
         if is_short(message.length, message.immediate.is_some()) {
-            // SAFETY: the payload holds INLINE bytes, which is as much as a short message has; the target is as long as
-            // promised. Another process may be writing the source: any bytes will do.
-            unsafe { small::copy(self.payload(index), target, length.min(INLINE)) };
+            // SAFETY: passed on to the caller.
+            unsafe { self.descriptor(index).take(target, length) };
             return true;
         }
         let (mut done, mut first) = (0, message.first);
@@ -257,6 +207,7 @@ impl Area {
                 bytes += FRAME as usize;
             }
             let bytes = bytes.min(length - done);
+            self.uses(first..=last);
             // SAFETY: frames `first` to `last` are below `frames`, so they lie in the window; the target has room for
             // `length` bytes.
             unsafe { ptr::copy_nonoverlapping(self.frame(first).as_ptr(), target.add(done), bytes) };
@@ -287,17 +238,39 @@ pub(crate) fn claim(membership: &Membership, end: End, far: Option<End>) -> Opti
 
 /// Whether a living queue pair at the far end may still write to an area.
 ///
-/// A writer stores what it holds, and then looks whether the connection still stands (both sequentially consistent, see
-/// [`Outbound`](super::outbound::Outbound)); the area's owner ends the connection, and then looks here. So one of the two
-/// sees the other.
+/// The caller has ended the connection before: see [`Head::take_hold`](super::blocks::Head::take_hold).
 pub(crate) fn is_held(membership: &Membership, far: Option<End>, index: usize) -> bool {
     let Some(far) = far else { return false };
+    fence(Ordering::SeqCst);
     membership.qp_owners(far).iter().enumerate().any(|(slot, owner)| {
         let owner = owner.load(Ordering::SeqCst);
-        owner != 0
-            && membership.block(far, slot).head.0.hold.load(Ordering::SeqCst) == index as u32 + 1
-            && membership.is_alive(Member::from_word(owner))
+        owner != 0 && membership.block(far, slot).head.0.holds(index) && membership.is_alive(Member::from_word(owner))
     })
+}
+
+#[cfg(all(loom, test))]
+impl Area {
+    /// An area in ordinary memory, which is not freed: loom's words are larger than the product's, and made one by one.
+    pub(crate) fn on_heap(frames: u32, descriptors: u32) -> Self {
+        let layout = AreaLayout::new(frames, descriptors);
+        let area = Area::over(Arc::new(Window::on_heap(layout.length)), layout, frames, descriptors);
+        // SAFETY: all of it lies in the window, which is as long as the layout, and nobody else has it yet.
+        unsafe {
+            area.window.at::<Cut>(0).write(Cut::default());
+            for index in 0..descriptors as usize {
+                area.window.at::<Descriptor>(AREA_HEADER + index * DESCRIPTOR).write(Descriptor::empty());
+            }
+            for number in 0..frames as usize {
+                area.window.at::<AtomicU16>(layout.chain + number * LINK).write(AtomicU16::new(0));
+            }
+        }
+        area
+    }
+
+    /// As the other end has it.
+    pub(crate) fn seen_again(&self) -> Self {
+        Area { window: self.window.clone(), uses: self.uses.clone(), ..*self }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::Gid;
 use crate::soft::queue_pair::Apart;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::verbs::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// What all queue pairs of a device share.
 #[repr(C, align(64))]
@@ -14,7 +14,10 @@ pub(crate) struct DeviceWords {
 }
 
 /// An entry of a GID table: two copies, and which of them holds. So a writer that dies leaves an entry that is whole.
+///
+/// Explored with loom (`schedules.rs`): writers that die, and readers.
 #[repr(C)]
+#[derive(Default)]
 pub(crate) struct GidEntry {
     /// Even: the first copy holds; odd: the second one.
     turn: AtomicU32,
@@ -62,6 +65,7 @@ pub(crate) struct QpBlock {
 }
 
 /// Read often, written when a connection changes.
+#[derive(Default)]
 pub(crate) struct Head {
     pub(crate) link: AtomicU64,
     /// The queue pair number; 0 while the block is not in use.
@@ -74,6 +78,43 @@ pub(crate) struct Head {
     pub(crate) descriptors: AtomicU32,
     /// The area of the other device that it may be writing to, plus one.
     pub(crate) hold: AtomicU32,
+}
+
+impl Head {
+    /// For the writer, whose own block this is: says that it holds an area of `peer`'s, whose connection is `link`. Returns
+    /// whether the connection still stood then; if not, nothing is held.
+    ///
+    /// It stores what it holds, and then looks whether the connection still stands. The area's owner ends the connection, and
+    /// then looks who [holds](Self::holds) the area, with a fence between the two on both sides: so one of them sees the other.
+    pub(crate) fn take_hold(&self, area: u32, peer: &Head, link: Link) -> bool {
+        self.hold.store(area, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let stands = peer.link.load(Ordering::SeqCst) == link.0;
+        if !stands {
+            self.hold.store(0, Ordering::SeqCst);
+        }
+        stands
+    }
+
+    /// For an area's owner, after the fence: whether this queue pair says that it holds the area.
+    pub(crate) fn holds(&self, index: usize) -> bool {
+        self.hold.load(Ordering::SeqCst) == index as u32 + 1
+    }
+}
+
+impl QpBlock {
+    /// Says how many receives there are for the messages of a connection.
+    #[inline]
+    pub(crate) fn say_credit(&self, generation: u32, count: u64) {
+        self.credit.0.store(Credit::word(generation, count), Ordering::Release);
+    }
+}
+
+#[cfg(all(loom, test))]
+impl QpBlock {
+    pub(crate) fn empty() -> Self {
+        QpBlock { head: Apart(Head::default()), credit: Apart(AtomicU64::new(0)), taken: Apart(AtomicU64::new(0)) }
+    }
 }
 
 /// A connection as one end sees it, in one word: whether it takes messages, from which queue pair, and the generation,
@@ -134,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_gid_comes_back_as_it_was_put() {
-        let entry = GidEntry { turn: AtomicU32::new(0), copies: Default::default() };
+        let entry = GidEntry::default();
         assert!(entry.get().is_zero());
         for last in 1..5 {
             let gid = Gid::from_bytes([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, last]);

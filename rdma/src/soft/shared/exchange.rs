@@ -1,6 +1,6 @@
 //! Messages between queue pairs of a shared fabric: the counterpart of [`matching`](crate::soft::matching).
 
-use super::area::Message;
+use super::descriptor::Message;
 use super::inbound::{Inbound, Next};
 use super::link::Presence;
 use super::outbound::Target;

@@ -2,6 +2,7 @@
 
 use crate::{Error, ErrorKind, Result};
 use core::ptr::NonNull;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -22,16 +23,21 @@ pub(crate) fn path(name: &str) -> Result<PathBuf> {
         return Err(Error::argument(format!("{name:?} cannot be the name of a fabric"))
             .with_hint("a name is 1 to 100 letters, digits, '-', '_' and '.'"));
     }
-    let folder = match std::env::var_os(FOLDER) {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-        _ if Path::new("/dev/shm").is_dir() => PathBuf::from("/dev/shm"),
-        _ => std::env::temp_dir(),
-    };
+    let folder = folder(std::env::var_os(FOLDER), Path::new("/dev/shm"));
     // However it is spelled, and whatever the current folder becomes: a process opens a file once (locks.rs).
     let folder = folder.canonicalize().unwrap_or(folder);
     // SAFETY: geteuid has no preconditions.
     let user = unsafe { libc::geteuid() };
     Ok(folder.join(format!("rdma-soft-{user}-{name}")))
+}
+
+/// The chosen folder, else the one `in_memory` where it exists, else that for temporary files.
+fn folder(chosen: Option<OsString>, in_memory: &Path) -> PathBuf {
+    match chosen {
+        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
+        _ if in_memory.is_dir() => in_memory.to_owned(),
+        _ => std::env::temp_dir(),
+    }
 }
 
 fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
@@ -169,6 +175,20 @@ pub(crate) struct Window {
     length: usize,
 }
 
+#[cfg(all(loom, test))]
+impl Window {
+    /// Ordinary memory, as page-aligned as a mapping.
+    pub(crate) fn on_heap(length: usize) -> Self {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
+        let address = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        Window { base: NonNull::new(address.cast()).unwrap(), length }
+    }
+}
+
 // SAFETY: a window is an address range that stays mapped while it lives; who may touch which word how is the protocol of
 // the modules above, which use atomics, or plain copies of bytes whose values nothing depends on.
 unsafe impl Send for Window {}
@@ -217,5 +237,44 @@ impl Drop for Window {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and whoever took addresses from it keeps the window.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    /// macOS has no file system in memory, and 31 characters for the name of a shared memory object: a file serves there,
+    /// whose name may be as long as any.
+    #[test]
+    fn there_is_a_folder_without_one_in_memory() {
+        let nowhere = Path::new("/nowhere/at/all");
+        assert_eq!(folder(None, nowhere), std::env::temp_dir());
+        assert_eq!(folder(Some("".into()), nowhere), std::env::temp_dir());
+        assert_eq!(folder(Some("/some/where".into()), nowhere), Path::new("/some/where"));
+        assert_eq!(folder(None, Path::new("/")), Path::new("/"));
+        assert!(path(&"n".repeat(NAME)).is_ok());
+        for wrong in ["", "a/b", "..\0", "ä", &"n".repeat(NAME + 1)] {
+            assert!(path(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// What reserves memory where the system cannot be told to: macOS.
+    #[test]
+    fn touching_reserves_and_keeps_contents() {
+        let path = folder(None, Path::new("/dev/shm")).join(format!("rdma-touch-{}", std::process::id()));
+        let file = open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let length = 3 << 20;
+        file.set_len(length).unwrap();
+        file.write_all_at(b"kept", 1 << 20).unwrap();
+        assert!(file.metadata().unwrap().blocks() * 512 < length);
+        touch(&file, 16384, length - 16384).unwrap();
+        assert!(file.metadata().unwrap().blocks() * 512 >= length - 16384);
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, 1 << 20).unwrap();
+        assert_eq!(&bytes, b"kept");
+        assert!(touch(&file, length, 1).is_err(), "beyond the end");
     }
 }

@@ -1,17 +1,18 @@
 //! Receiving from an area. Under the poll latch of the receive completion queue.
 
-use super::area::{Area, Message, Part};
+use super::area::{Area, Part};
 use super::blocks::QpBlock;
+use super::descriptor::Message;
 use super::membership::Membership;
 use crate::soft::profile::FRAME;
+use crate::verbs::sync::Ordering;
 use core::cell::Cell;
-use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A connection as its receiver sees it.
-pub(crate) struct Inbound {
+pub(crate) struct Inbound<K = Arc<Membership>> {
     /// Keeps the control window, in which the block lies.
-    _membership: Arc<Membership>,
+    _keep: K,
     area: Area,
     block: *const QpBlock,
     generation: u32,
@@ -21,8 +22,8 @@ pub(crate) struct Inbound {
     delivered: Cell<u32>,
 }
 
-// SAFETY: the pointer leads to atomics in a window that `_membership` keeps mapped.
-unsafe impl Send for Inbound {}
+// SAFETY: the pointer leads to atomics in a window that `_keep` keeps mapped.
+unsafe impl<K: Send> Send for Inbound<K> {}
 
 /// What stands where the next message would be.
 pub(crate) enum Next {
@@ -32,9 +33,9 @@ pub(crate) enum Next {
     End,
 }
 
-impl Inbound {
-    pub(crate) fn new(membership: Arc<Membership>, area: Area, block: &QpBlock, generation: u32, base: u64) -> Self {
-        Inbound { area, block, generation, base: Cell::new(base), delivered: Cell::new(0), _membership: membership }
+impl<K> Inbound<K> {
+    pub(crate) fn new(keep: K, area: Area, block: &QpBlock, generation: u32, base: u64) -> Self {
+        Inbound { area, block, generation, base: Cell::new(base), delivered: Cell::new(0), _keep: keep }
     }
 
     /// The message for a receive.
@@ -80,7 +81,7 @@ impl Inbound {
     /// Says that all messages before that of `receive` have been taken.
     #[inline]
     pub(crate) fn taken(&self, receive: u64) {
-        // SAFETY: the block lies in the control window, which `_membership` keeps; it consists of atomics.
+        // SAFETY: the block lies in the control window, which `_keep` keeps; it consists of atomics.
         unsafe { (*self.block).taken.0.store(receive - self.base.get(), Ordering::Release) };
     }
 }

@@ -1,6 +1,6 @@
 //! Where everything is in a fabric's file. It follows from topology and profile, so every member computes the same.
 
-use super::area::{AREA_HEADER, DESCRIPTOR};
+use super::area::{AREA_HEADER, DESCRIPTOR, LINK};
 use super::blocks::{DeviceWords, GidEntry, QpBlock};
 use crate::rules::DepthUnit;
 use crate::soft::address::TABLE_LENGTH;
@@ -184,7 +184,7 @@ pub(crate) struct AreaLayout {
 impl AreaLayout {
     pub(crate) fn new(frames: u32, descriptors: u32) -> Self {
         let chain = AREA_HEADER + descriptors as usize * DESCRIPTOR;
-        let first = (chain + frames as usize * 2).next_multiple_of(PAGE);
+        let first = (chain + frames as usize * LINK).next_multiple_of(PAGE);
         AreaLayout { chain, frames: first, length: (first + frames as usize * FRAME as usize).next_multiple_of(PAGE) }
     }
 }
@@ -227,6 +227,32 @@ mod tests {
         assert_eq!(layout.area(end(0, 0), 1) - layout.area(end(0, 0), 0), area.length as u64);
         assert_eq!(layout.area(end(2, 1), layout.areas), layout.total());
         assert!(layout.descriptors >= layout.frames && area.frames > area.chain);
+    }
+
+    /// What is mapped begins and ends at pages of 16 KiB, as Apple silicon has them, whatever the host's are.
+    #[test]
+    fn what_is_mapped_is_whole_pages() {
+        let mut odd = Topology::new();
+        odd.host(3).unwrap();
+        odd.host(1).unwrap();
+        for topology in [Topology::mesh(2).unwrap(), Topology::ring(7).unwrap(), odd] {
+            for profile in [Profile::thunderbolt(), Profile::classic()] {
+                let layout = Layout::new(&topology, &profile);
+                let is_whole = |bytes: u64| assert!(bytes.is_multiple_of(16 * 1024), "{bytes:#x}");
+                is_whole(layout.control as u64);
+                is_whole(layout.total());
+                is_whole(layout.area_stride() as u64);
+                for end in layout.ends() {
+                    (0..layout.areas).for_each(|index| is_whole(layout.area(end, index)));
+                }
+                for frames in [1, 2, 255, 1023, layout.frames] {
+                    let area = AreaLayout::new(frames, frames.next_power_of_two());
+                    is_whole(area.frames as u64);
+                    is_whole(area.length as u64);
+                    assert!(area.length <= layout.area_stride());
+                }
+            }
+        }
     }
 
     #[test]

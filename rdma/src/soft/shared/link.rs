@@ -1,15 +1,16 @@
 //! A queue pair's presence in the shared fabric: its block, its area, and the connections it enters and leaves.
 
 use super::area::{self, Area};
-use super::blocks::{Credit, Link, QpBlock};
+use super::blocks::{Link, QpBlock};
 use super::inbound::Inbound;
 use super::membership::Membership;
 use super::outbound::{Outbound, Sender, Target};
 use super::owners;
 use crate::soft::topology::End;
+use crate::verbs::sync::AtomicU32;
 use crate::{Error, Result};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a queue pair of a shared fabric has beside its own queues.
@@ -190,7 +191,7 @@ impl Presence {
     /// Says how many receives there are for the messages of a connection.
     #[inline]
     pub(crate) fn credit(&self, generation: u32, count: u64) {
-        self.block().credit.0.store(Credit::word(generation, count), Ordering::Release);
+        self.block().say_credit(generation, count);
     }
 
     /// Takes no more messages.

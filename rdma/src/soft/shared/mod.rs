@@ -23,6 +23,7 @@
 
 pub(crate) mod area;
 pub(crate) mod blocks;
+pub(crate) mod descriptor;
 #[cfg(test)]
 mod distrust;
 pub(crate) mod exchange;
@@ -36,3 +37,5 @@ mod locks;
 pub(crate) mod membership;
 pub(crate) mod outbound;
 pub(crate) mod owners;
+#[cfg(all(loom, test))]
+mod schedules;

@@ -1,10 +1,11 @@
 //! Sending into a peer's area. Under the send latch of the queue pair.
 
-use super::area::{self, Area, Message};
-use super::blocks::{Credit, Link, QpBlock};
+use super::area::Area;
+use super::blocks::{Credit, Head, Link, QpBlock};
+use super::descriptor::{Message, is_short};
 use super::membership::{Member, Membership};
 use crate::soft::queue_pair::Limits;
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::verbs::sync::Ordering;
 use std::sync::Arc;
 
 /// How many frames to use before asking the peer which are free again: 256 KiB stay in a core's own cache.
@@ -17,14 +18,14 @@ const NO_FRAME: u16 = u16::MAX;
 const PATIENCE: u32 = 1024;
 
 /// A connection as its sender sees it.
-pub(crate) struct Outbound {
-    membership: Arc<Membership>,
+pub(crate) struct Outbound<K = Arc<Membership>> {
+    membership: K,
     area: Area,
     /// The peer's block. It lies in the control window, which `membership` keeps.
     peer: *const QpBlock,
     owner: Member,
-    /// What this queue pair says it holds, in its own block; kept as `peer` is.
-    hold: *const AtomicU32,
+    /// This queue pair's own block, which says what it holds; kept as `peer` is.
+    own: *const Head,
     link: Link,
     generation: u32,
     /// How many messages were written, how many of them the peer has taken, how many receives it has posted: the last two
@@ -43,7 +44,7 @@ pub(crate) struct Outbound {
 }
 
 // SAFETY: the pointers lead to atomics in a window that `membership` keeps mapped.
-unsafe impl Send for Outbound {}
+unsafe impl<K: Send> Send for Outbound<K> {}
 
 /// Frame numbers, first in, first out.
 struct Used {
@@ -110,7 +111,6 @@ impl Outbound {
             if left.contains(&link) {
                 return Target::Later;
             }
-            let hold = &sender.block.head.0.hold;
             let (area, frames, descriptors) = (
                 head.area.load(Ordering::Acquire),
                 head.frames.load(Ordering::Acquire),
@@ -124,36 +124,56 @@ impl Outbound {
             if !fits {
                 return Target::Absent;
             }
-            hold.store(area, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
+            let own = &sender.block.head.0;
             // The area is the connection's only if that still stands, and is not one of a dead member whose block another
             // member has just taken; from now on nobody else gets it.
+            if !own.take_hold(area, head, link) {
+                return Target::Absent;
+            }
             let holder = membership.area_owners(far)[area as usize - 1].load(Ordering::SeqCst);
-            let mapped = (head.link.load(Ordering::SeqCst) == link.0 && holder == owner.word())
-                .then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
+            let mapped =
+                (holder == owner.word()).then(|| Area::map(membership, far, area as usize - 1, frames, descriptors));
             let Some(Ok(area)) = mapped else {
-                hold.store(0, Ordering::SeqCst);
+                own.hold.store(0, Ordering::SeqCst);
                 return Target::Absent;
             };
-            return Target::Open(Box::new(Outbound {
-                membership: membership.clone(),
-                free: (0..frames as u16).rev().collect(),
-                lengths: vec![0; descriptors as usize].into(),
-                used: Used::new(frames),
-                area,
-                peer: block,
-                owner,
-                hold,
-                link,
-                generation: link.generation(),
-                written: 0,
-                taken: 0,
-                credit: 0,
-                used_up: 0,
-                futile: 0,
-            }));
+            return Target::Open(Box::new(Outbound::over(membership.clone(), area, block, owner, own, link)));
         }
         Target::Absent
+    }
+
+    /// Called each time that a send has to wait. Returns whether it makes sense to go on waiting.
+    pub(crate) fn is_worth_waiting(&mut self) -> bool {
+        self.futile += 1;
+        if self.futile < PATIENCE {
+            return true;
+        }
+        self.futile = 0;
+        self.membership.is_alive(self.owner)
+    }
+}
+
+impl<K> Outbound<K> {
+    /// A connection whose area is held: nothing was written yet. `membership` keeps the two blocks.
+    pub(crate) fn over(membership: K, area: Area, peer: &QpBlock, owner: Member, own: &Head, link: Link) -> Self {
+        let (frames, descriptors) = (area.frames(), area.descriptors());
+        Outbound {
+            membership,
+            free: (0..frames as u16).rev().collect(),
+            lengths: vec![0; descriptors as usize].into(),
+            used: Used::new(frames),
+            area,
+            peer,
+            owner,
+            own,
+            link,
+            generation: link.generation(),
+            written: 0,
+            taken: 0,
+            credit: 0,
+            used_up: 0,
+            futile: 0,
+        }
     }
 
     #[inline]
@@ -172,16 +192,6 @@ impl Outbound {
         self.peer().head.0.link.load(Ordering::Acquire) == self.link.0
     }
 
-    /// Called each time that a send has to wait. Returns whether it makes sense to go on waiting.
-    pub(crate) fn is_worth_waiting(&mut self) -> bool {
-        self.futile += 1;
-        if self.futile < PATIENCE {
-            return true;
-        }
-        self.futile = 0;
-        self.membership.is_alive(self.owner)
-    }
-
     /// Writes a message. Returns its number, or `None` if there is no room.
     ///
     /// # Safety
@@ -198,7 +208,7 @@ impl Outbound {
             }
         }
         let place = (index & (kept - 1)) as usize;
-        if area::is_short(length, immediate.is_some()) {
+        if is_short(length, immediate.is_some()) {
             self.lengths[place] = 0;
             let message = Message { length, first: 0, immediate };
             // SAFETY: passed on to the caller.
@@ -287,8 +297,8 @@ impl Outbound {
     /// Leaves the connection, of whose messages the first `count` count. What has been said about the others is void.
     pub(crate) fn leave(self, count: u64) {
         self.area.cut_at(self.generation, count);
-        // SAFETY: the word lies in the control window, which `membership` keeps.
-        unsafe { (*self.hold).store(0, Ordering::SeqCst) };
+        // SAFETY: the block lies in the control window, which `membership` keeps; it consists of atomics.
+        unsafe { (*self.own).hold.store(0, Ordering::SeqCst) };
     }
 
     /// The number of messages written.
