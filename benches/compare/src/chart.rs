@@ -72,7 +72,7 @@ fn panel(
     chart
         .draw_series(DashedLineSeries::new([(least, floor), (most, floor)], 6, 5, INK.stroke_width(2)))?
         .label(format!("floor: a cache line alone, {floor:.0} ns"))
-        .legend(|(x, y)| DashedPathElement::new([(x, y), (x + 20, y)].into_iter(), 6, 5, INK.stroke_width(2)));
+        .legend(|(x, y)| DashedPathElement::new([(x, y), (x + 20, y)], 6, 5, INK.stroke_width(2)));
     for (name, colour) in contestants().into_iter().zip(COLOURS) {
         let of = cells.iter().filter(|cell| cell.contestant == name);
         let mut points: Vec<_> = of.map(|cell| (cell.size as f64, cell.p10)).collect();
