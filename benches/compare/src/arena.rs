@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-/// Where the words are; mpi.c has the same numbers.
+/// Where the words are; pingpong.h has the first two as well.
 const WORD: usize = 0;
 const LINE: usize = 128;
 const READY: usize = 256;

@@ -7,11 +7,11 @@ mod batch;
 mod chart;
 mod contestants;
 mod cores;
-mod mpi;
+mod perftest;
 mod play;
+mod program;
 mod report;
 mod run;
-mod ucx;
 
 use clap::{Parser, Subcommand};
 use cores::Cores;

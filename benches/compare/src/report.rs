@@ -4,7 +4,7 @@ use crate::bands::{Band, bands, quantile};
 use crate::batch::Source;
 use crate::chart::draw;
 use crate::contestants::Contestant;
-use crate::{Result, SIZES, batch, mpi, ucx};
+use crate::{Result, SIZES, batch, perftest, program};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ pub(crate) struct Arguments {
 }
 
 /// In the order of the table's columns.
-pub(crate) fn contestants() -> [&'static str; 7] {
+pub(crate) fn contestants() -> [&'static str; 8] {
     let [copy, threads, processes, ring, iceoryx] =
         [Contestant::Copy, Contestant::RdmaThreads, Contestant::RdmaProcesses, Contestant::Rtrb, Contestant::Iceoryx2]
             .map(Contestant::name);
-    [copy, threads, processes, ring, ucx::NAME, mpi::NAME, iceoryx]
+    [copy, threads, processes, ring, program::UCX, perftest::NAME, program::MPI, iceoryx]
 }
 
 #[derive(Debug, Serialize)]

@@ -9,7 +9,7 @@ use crate::contestants::ring::RingEnd;
 use crate::contestants::verbs::{Meeting, VerbsEnd};
 use crate::cores::Cores;
 use crate::play::{End, Nothing, Task, answer, call, meet, threads};
-use crate::{Place, Result, SIZES, Scratch, mpi, ucx};
+use crate::{Place, Result, SIZES, Scratch, perftest, program};
 use clap::ValueEnum;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -31,9 +31,12 @@ pub(crate) struct Arguments {
     /// Where the batches go, as JSON, one a line
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// With UCX
+    /// With UCX's own benchmark, ucx_perftest
     #[arg(long)]
-    ucx: bool,
+    perftest: bool,
+    /// With UCX, by ucx.c compiled
+    #[arg(long, value_name = "PROGRAM")]
+    ucx: Option<PathBuf>,
     /// With Open MPI, by mpi.c compiled
     #[arg(long, value_name = "PROGRAM")]
     mpi: Option<PathBuf>,
@@ -82,14 +85,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                     run.own(all[(index + round as usize) % all.len()], Task { size, source })?;
                 }
             }
-            if arguments.ucx {
-                run.ucx(size)?;
+            if arguments.perftest {
+                run.perftest(size)?;
             }
         }
+        if let Some(program) = &arguments.ucx {
+            program::ucx(program, cores, time)?.iter().try_for_each(|batch| run.tell(batch))?;
+        }
         if let Some(program) = &arguments.mpi {
-            for batch in mpi::play(program, cores, time)? {
-                run.tell(&batch)?;
-            }
+            program::mpi(program, cores, time)?.iter().try_for_each(|batch| run.tell(batch))?;
         }
         run.out.flush()?;
         eprintln!("round {} of {}", round + 1, arguments.rounds);
@@ -156,14 +160,14 @@ impl Run {
         if status.success() { Ok(()) } else { Err(format!("the second process: {status}").into()) }
     }
 
-    /// UCX by its own program, between two looks at the floor.
-    fn ucx(&mut self, size: usize) -> Result<()> {
+    /// UCX by its own benchmark, between two looks at the floor.
+    fn perftest(&mut self, size: usize) -> Result<()> {
         let before = self.floor()?;
-        let time = ucx::play(self.cores, size)?;
+        let time = perftest::play(self.cores, size)?;
         let after = self.floor()?;
         if before.max(after) < 1.25 * before.min(after) {
             let floor = (before * after).sqrt();
-            self.tell(&Batch { contestant: ucx::NAME.to_owned(), size, source: Source::Warm, floor, time })?;
+            self.tell(&Batch { contestant: perftest::NAME.to_owned(), size, source: Source::Warm, floor, time })?;
         }
         Ok(())
     }
