@@ -10,7 +10,7 @@ use super::queue_pair::{Attention, Done, INLINE, LOST, Posted, SendQueue, SendRe
 use super::rules;
 use super::shared::exchange;
 use super::small;
-use core::ptr;
+use super::stream;
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
 
@@ -167,8 +167,8 @@ pub(crate) unsafe fn deliver(
         } else {
             let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
             // SAFETY: promised by the caller; the deregistration of the target's region waits for our latch, too. The
-            // ranges may overlap if one process plays both hosts, hence `copy`.
-            unsafe { ptr::copy(source, target, length) };
+            // ranges may overlap if one process plays both hosts, which `stream::copy` allows.
+            unsafe { stream::copy::<{ stream::IN_PLACE }>(source, target, length) };
         }
     }
     if ending.immediate.is_some() {

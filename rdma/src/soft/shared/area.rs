@@ -145,7 +145,7 @@ impl Area {
             let bytes = (run.len() * FRAME as usize).min(length - done);
             self.uses(run.iter().copied());
             // SAFETY: the frames of the run lie one behind the other in the window; the source is as long as promised.
-            unsafe { stream::copy(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
+            unsafe { stream::copy::<{ stream::COPIED_ON }>(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
             done += bytes;
             rest = &rest[run.len()..];
         }
