@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 const WIDTH: f64 = 1.25;
 /// Fewer batches are not shown: there would be no percentile of them.
 pub(crate) const LEAST: usize = 3;
-/// A second band is told if it has as many of the cells of the first.
-const WORTH: f64 = 0.8;
+/// A second band is told if it has at least this part of the first one's cells.
+const WORTH: f64 = 0.6;
 
 /// The batches of a contestant, a length and a source.
 pub(crate) type Cells<'a> = BTreeMap<(&'a str, usize, Source), Vec<&'a Batch>>;
