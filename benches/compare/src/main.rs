@@ -30,6 +30,7 @@ pub(crate) fn trips(size: usize) -> u64 {
 }
 
 #[derive(Debug, Parser)]
+#[command(args_override_self = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
