@@ -320,23 +320,59 @@ fn facts_and_a_peer_that_is_killed() {
 
 #[test]
 fn latencies_in_columns() {
-    let out = run(example("pingpong", "--size 100 --iters 300 --histogram")).succeeded();
+    let out = run(example("pingpong", "--size 100 --iters 2000 --histogram")).succeeded();
     let heading = out.lines().position(|line| line.starts_with(" #bytes #iterations    t_min[usec]")).expect(&out);
     let row: Vec<f64> = out.lines().nth(heading + 1).unwrap().split_whitespace().map(|n| n.parse().unwrap()).collect();
     let [bytes, iterations, min, max, typical, average, _, p99, p999, floor, ratio] = row[..] else {
         panic!("{row:?}")
     };
-    assert_eq!((bytes, iterations), (100.0, 300.0));
+    assert_eq!((bytes, iterations), (100.0, 2000.0));
     assert!(0.0 < min && min <= typical && typical <= p99 && p99 <= p999 && p999 <= max && average <= max, "{row:?}");
     // Not what they are: a floor that was interrupted is greater than what it is the floor of.
     assert!(floor > 0.0 && ratio.is_finite(), "{row:?}");
     assert!(out.contains(" usec "), "no histogram: {out}");
 }
 
+/// One batch can be interrupted, and then its floor is no floor.
+#[test]
+fn few_batches_have_no_floor() {
+    let out = run(example("pingpong", "--iters 50")).succeeded();
+    assert!(out.lines().any(|line| line.starts_with(" 64 ") && line.ends_with(" -             -")), "{out}");
+}
+
+/// The second process has nobody who reads what it prints, and both follow the same rules.
+#[test]
+fn two_processes() {
+    for _ in 0..5 {
+        run(example("pingpong", "--processes --iters 50")).succeeded();
+    }
+    let mut short = example("pingpong", "--processes --all --iters 5");
+    short.env("RDMA_SOFT_PROFILE", "thunderbolt_27").env("RDMA_SOFT_FAULTS", "delay frame 9 looks 3");
+    let out = run(short).succeeded();
+    assert!(out.contains("at 4096 bytes.") && !out.contains("\n 8192 "), "{out}");
+}
+
+#[test]
+fn the_environment_says_how_the_fabric_behaves() {
+    for (variable, value, words) in [
+        ("RDMA_SOFT_PROFILE", "nonsense", "there is no profile"),
+        ("RDMA_SOFT_FAULTS", "nonsense", "nonsense"),
+        ("RDMA_SOFT_PAGE", "nonsense", "page"),
+    ] {
+        for arguments in ["--iters 5", "--iters 5 --processes"] {
+            let mut command = example("pingpong", arguments);
+            command.env(variable, value);
+            run(command).failed(1, words);
+        }
+    }
+}
+
 #[test]
 fn measurements_as_json() {
     let json = |arguments| serde_json::from_str::<Value>(&run(example("pingpong", arguments)).succeeded()).unwrap();
-    let latency = json("--json --size 5000 --iters 50");
+    let few = json("--json --size 5000 --iters 50");
+    assert!(few["results"][0]["t_typical"].is_number() && few["results"][0].get("floor").is_none(), "{few}");
+    let latency = json("--json --size 5000 --iters 1000");
     assert_eq!((&latency["mode"], &latency["results"][0]["bytes"]), (&Value::from("latency"), &Value::from(5000)));
     assert!(latency["results"][0]["floor"]["ratio"].is_number());
     let bandwidth = json("--json --bandwidth --all --iters 2 --warmup 0");
@@ -367,7 +403,9 @@ fn ends_without_another() {
     run(soft("pingpong", "--server 127.0.0.1:0 --timeout 1")).failed(1, "no peer connected to 127.0.0.1:");
     run(soft("pingpong", "--client 127.0.0.1:9 --timeout 1"))
         .failed(1, "no connection to the peer within 1s: 127.0.0.1:9");
-    run(soft("pingpong", "--client nowhere")).failed(1, "it is HOST:PORT");
+    // Before any device is looked for.
+    let nowhere = run(example("pingpong", "--client nowhere"));
+    assert!(nowhere.status == 2 && nowhere.error.contains("it is HOST:PORT"), "{nowhere:?}");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     run(soft("pingpong", &format!("--server {}", taken.local_addr().unwrap()))).failed(1, "cannot listen on");
 }
