@@ -66,7 +66,12 @@ pub use queue_pair::{
 pub use rules::{DepthUnit, DeviceRules};
 pub use verbs::owner::{SharedMemory, StableMemory};
 
-/// The README's program is a test.
+/// The repository's README: its program is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct RepositoryReadme;
+
+/// This package's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
