@@ -1,9 +1,10 @@
 //! How the devices of this program's own fabrics behave.
 
+use crate::measure::Stop;
 use rdma::soft::{Faults, Profile};
 
 /// As the environment says, so that it means here what it means for every program on the software fabric.
-pub(crate) fn profile() -> rdma::Result<Profile> {
+pub(crate) fn profile() -> Result<Profile, Stop> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
     let mut profile = match text("RDMA_SOFT_PROFILE") {
@@ -17,8 +18,10 @@ pub(crate) fn profile() -> rdma::Result<Profile> {
         });
     }
     if let Some(page) = text("RDMA_SOFT_PAGE") {
-        // No number of bytes is no page, and 0 is refused with the reason.
-        profile = profile.with_page(page.parse().unwrap_or(0))?;
+        let bytes = page
+            .parse()
+            .map_err(|_| Stop::Impossible(format!("RDMA_SOFT_PAGE is {page:?}: it is a number of bytes")))?;
+        profile = profile.with_page(bytes)?;
     }
     Ok(profile)
 }

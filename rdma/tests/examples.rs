@@ -178,6 +178,42 @@ fn doctor_with_problems() {
     }
 }
 
+/// What programs that ask the environment would be told.
+#[test]
+fn doctor_and_the_environment() {
+    let environment = |variables: &[(&str, &str)]| {
+        let mut command = example("doctor", "--json");
+        command.envs(variables.iter().copied());
+        let outcome = run(command);
+        let all: Value = serde_json::from_str(&outcome.out).expect(&outcome.out);
+        let findings = all["findings"].as_array().unwrap();
+        let found = findings.iter().find(|finding| finding["check"] == "environment").cloned();
+        if found.as_ref().is_some_and(|finding| finding["level"] == "problem") {
+            assert_eq!(outcome.status, 1, "{all}");
+        }
+        // Nobody is told to set what is set.
+        if variables.contains(&("RDMA_PROVIDER", "soft")) {
+            assert!(!outcome.out.contains("(RDMA_PROVIDER=soft)"), "{all}");
+        }
+        found
+    };
+    assert_eq!(environment(&[]), None);
+    for (variables, words) in [
+        (&[("RDMA_PROVIDER", "nonsense")][..], "RDMA_PROVIDER is `nonsense`"),
+        (&[("RDMA_PROVIDER", "soft"), ("RDMA_SOFT_TOPOLOGY", "nonsense")], "topology"),
+        (&[("RDMA_PROVIDER", "soft"), ("RDMA_SOFT_HOST", "7")], "7"),
+        (&[("RDMA_SOFT_FAULTS", "nonsense")], "nonsense"),
+    ] {
+        let finding = environment(variables).expect(words);
+        assert_eq!(finding["level"], "problem", "{finding}");
+        assert!(finding["evidence"].as_str().unwrap().contains(words), "{finding}");
+    }
+    let fine = environment(&[("RDMA_PROVIDER", "soft"), ("RDMA_SOFT_TOPOLOGY", "mesh:3"), ("RDMA_SOFT_HOST", "2")]);
+    assert_eq!(fine.unwrap()["level"], "ok");
+    let unused = environment(&[("RDMA_SOFT_HOST", "1")]).unwrap();
+    assert_eq!((&unused["level"], &unused["check"]), (&"warning".into(), &"environment".into()));
+}
+
 #[test]
 fn one_message() {
     assert_eq!(run(example("send_recv", "")).succeeded(), "sent \"hello\", received \"hello\"\n");
@@ -190,12 +226,22 @@ fn memory_that_is_not_copied() {
 }
 
 #[test]
+fn arguments_where_there_are_none() {
+    for name in ["send_recv", "zero_copy"] {
+        for argument in ["--help", "5"] {
+            run(example(name, argument)).failed(2, "takes no arguments");
+        }
+    }
+}
+
+#[test]
 fn all_to_all() {
     let out = run(example("mesh", "")).succeeded();
     assert!(out.contains("host 3 got 10000 bytes from host 0 over rdma_en2: \"from 0 to 3\""), "{out}");
     let out = run(example("mesh", "7 --size 1")).succeeded();
     assert_eq!(out.lines().last(), Some("7 hosts, 42 messages, every byte as it was sent"));
-    run(example("mesh", "--size 16773121")).failed(1, "16773120 is the most");
+    run(example("mesh", "--size 16773121")).failed(1, "at most 16773120 bytes, not 16773121");
+    assert_eq!(run(example("mesh", "--size 0")).status, 2);
     assert_eq!(run(example("mesh", "1")).status, 2);
 }
 
@@ -284,14 +330,20 @@ fn facts_that_cannot_be_asked_for() {
         ("--provider soft --device rdma_en9", "there is rdma_en2"),
         ("--provider soft --server --device rdma_en9", "there is rdma_en2"),
         ("--provider hard --server", "there is no provider `hard`"),
+        ("--provider hard", "there is no provider `hard`"),
         ("--provider soft --server 127.0.0.1:0 --timeout 1", "no peer connected to 127.0.0.1:"),
         ("--provider soft --client 127.0.0.1:9 --timeout 1", "no connection to the peer within 1s"),
         ("--provider soft --server nowhere", "cannot listen on nowhere"),
         ("--step early", "with --risky only"),
         ("--report /nonexistent/report", "cannot write /nonexistent/report"),
     ] {
-        run(example("conformance", arguments)).failed(2, words);
+        let outcome = run(example("conformance", arguments));
+        // The error stands alone, unless somebody had to wait for it.
+        assert!(outcome.out.is_empty() || arguments.contains("--timeout"), "{outcome:?}");
+        outcome.failed(2, words);
     }
+    let nowhere = run(example("conformance", "--client nowhere"));
+    assert!(nowhere.status == 2 && nowhere.error.contains("it is HOST:PORT"), "{nowhere:?}");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let child = example("conformance", "").stdout(writer).spawn().unwrap();
@@ -357,7 +409,7 @@ fn the_environment_says_how_the_fabric_behaves() {
     for (variable, value, words) in [
         ("RDMA_SOFT_PROFILE", "nonsense", "there is no profile"),
         ("RDMA_SOFT_FAULTS", "nonsense", "nonsense"),
-        ("RDMA_SOFT_PAGE", "nonsense", "page"),
+        ("RDMA_SOFT_PAGE", "nonsense", "RDMA_SOFT_PAGE is \"nonsense\""),
     ] {
         for arguments in ["--iters 5", "--iters 5 --processes"] {
             let mut command = example("pingpong", arguments);
