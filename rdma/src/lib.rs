@@ -66,12 +66,7 @@ pub use queue_pair::{
 pub use rules::{DepthUnit, DeviceRules};
 pub use verbs::owner::{SharedMemory, StableMemory};
 
-/// The repository's README: its program is a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct RepositoryReadme;
-
-/// This package's README.
+/// The README's program is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
