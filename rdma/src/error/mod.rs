@@ -156,6 +156,12 @@ impl Error {
         self.edit(|report| report.detail = detail.into())
     }
 
+    /// Puts words in front of what it says.
+    pub(crate) fn in_front(self, words: &str) -> Self {
+        let detail = format!("{words}: {}", self.report().detail);
+        self.with_detail(detail)
+    }
+
     /// Says what was asked for, unless there are better words already.
     pub(crate) fn or_detail(self, detail: impl FnOnce() -> String) -> Self {
         if self.report().detail.is_empty() { self.with_detail(detail()) } else { self }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// Two things are asked for, and both are counted before the device is bothered:
 ///
 /// * *Requests*: how many sends and receives may be in flight at once. They are reserved in the completion queue, so it
-///   cannot overflow. Default: an even share of it.
+///   cannot overflow. Default: its capacity divided by twice the number of queue pairs that the device has (sixteen at
+///   most), but 16 if there is room for that.
 /// * *Depth*: room in the device's queues, in the device's [unit](DepthUnit). On Thunderbolt that is 4 KiB frames, and a
 ///   message takes as many as it has. Default: the greatest there is, there; elsewhere the number of requests.
 #[derive(Clone, Debug)]

@@ -21,8 +21,7 @@ unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut sys::ibv_de
         Ok(host) => unsafe { calls::device_list(Some(&host), count) },
         Err(error) => {
             // The program will say that there are no devices; what is wrong with the variables it cannot know.
-            let hint = error.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
-            let _ = writeln!(std::io::stderr(), "librdma: {error}{hint}");
+            let _ = writeln!(std::io::stderr(), "librdma: {error}");
             set_errno(match error.kind() {
                 ErrorKind::OutOfMemory => libc::ENOMEM,
                 ErrorKind::TimedOut => libc::ETIMEDOUT,

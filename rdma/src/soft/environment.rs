@@ -19,6 +19,11 @@ fn wrong(name: &str, value: &str, expected: &str) -> Error {
     Error::argument(format!("{name} is {value:?}")).with_hint(format!("it is {expected}"))
 }
 
+/// The error of a variable's value, with the variable's name in front.
+fn in_variable(name: &'static str) -> impl FnOnce(Error) -> Error {
+    move |error| error.in_front(name)
+}
+
 /// `mesh:N`, `ring:N` or `file:PATH`.
 fn topology(text: &str) -> Result<Topology> {
     match text.strip_prefix("file:") {
@@ -29,16 +34,18 @@ fn topology(text: &str) -> Result<Topology> {
 
 fn profile(page: Option<usize>) -> Result<Profile> {
     let text = variable("RDMA_SOFT_PROFILE")?;
-    let mut profile = Profile::with_changes(text.as_deref().unwrap_or("thunderbolt"), page)?;
+    let mut profile = Profile::with_changes(text.as_deref().unwrap_or("thunderbolt"), page)
+        .map_err(in_variable("RDMA_SOFT_PROFILE"))?;
     if let Some(plan) = variable("RDMA_SOFT_FAULTS")? {
-        profile = profile.with_faults(match plan.strip_prefix("file:") {
-            Some(path) => Faults::from_file(path)?,
-            None => plan.parse()?,
-        });
+        let plan = match plan.strip_prefix("file:") {
+            Some(path) => Faults::from_file(path),
+            None => plan.parse(),
+        };
+        profile = profile.with_faults(plan.map_err(in_variable("RDMA_SOFT_FAULTS"))?);
     }
     if let Some(page) = variable("RDMA_SOFT_PAGE")? {
         let bytes = page.parse().map_err(|_| wrong("RDMA_SOFT_PAGE", &page, "a number of bytes"))?;
-        profile = profile.with_page(bytes)?;
+        profile = profile.with_page(bytes).map_err(in_variable("RDMA_SOFT_PAGE"))?;
     }
     Ok(profile)
 }
@@ -52,14 +59,18 @@ pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     let number = variable("RDMA_SOFT_HOST")?.unwrap_or_else(|| "0".to_owned());
     let number = number.parse().map_err(|_| wrong("RDMA_SOFT_HOST", &number, "the number of a host, from 0"))?;
     if let Some(fabric) = &*fabric {
-        return fabric.host(number);
+        return fabric.host(number).map_err(in_variable("RDMA_SOFT_HOST"));
     }
-    let topology = topology(variable("RDMA_SOFT_TOPOLOGY")?.as_deref().unwrap_or("mesh:2"))?;
+    let topology = topology(variable("RDMA_SOFT_TOPOLOGY")?.as_deref().unwrap_or("mesh:2"))
+        .map_err(in_variable("RDMA_SOFT_TOPOLOGY"))?;
+    if number >= topology.hosts().len() {
+        return Err(super::fabric::no_host(number, topology.hosts().len())).map_err(in_variable("RDMA_SOFT_HOST"));
+    }
     let host = match variable("RDMA_SOFT_FABRIC")? {
         Some(name) => Fabric::join_with(&name, topology, profile(page)?, number)?,
         None => {
             let profile = profile(page)?;
-            profile.faults.check(&topology)?;
+            profile.faults.check(&topology).map_err(in_variable("RDMA_SOFT_FAULTS"))?;
             Fabric::new(topology, profile).host(number)?
         }
     };

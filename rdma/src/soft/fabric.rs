@@ -246,7 +246,7 @@ impl Fabric {
     }
 }
 
-fn no_host(number: usize, count: usize) -> Error {
+pub(crate) fn no_host(number: usize, count: usize) -> Error {
     Error::new(ErrorKind::UnknownDevice, format!("there is no host {number}: the fabric has {count}"))
 }
 

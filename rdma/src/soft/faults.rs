@@ -117,8 +117,12 @@ impl Faults {
             }
         }
         for fault in &self.messages {
-            if let Some(number) = fault.host {
-                host(number)?;
+            let devices = match fault.host {
+                Some(number) => host(number)?.iter().collect::<Vec<_>>(),
+                None => topology.hosts().iter().flatten().collect(),
+            };
+            if let Some(name) = fault.device.as_ref().filter(|name| !devices.contains(name)) {
+                return Err(Error::argument(format!("the plan of faults names device {name}, which no such host has")));
             }
         }
         Ok(())

@@ -160,8 +160,11 @@ fn choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, Wrong> {
 }
 
 fn unknown(word: &str) -> Error {
-    Error::argument(format!("{word:?} changes nothing in a profile"))
-        .with_hint("it is NAME[,KEY=VALUE]…; the documentation of rdma::soft::Profile lists the keys, docs/soft.md too")
+    Error::argument(format!("{word:?} changes nothing in a profile")).with_hint(
+        "it is NAME[,KEY=VALUE]…, where KEY is page, transport, link_layer, queue_pairs, reported_queue_pairs, \
+         completion_queues, domains, regions, region_size, depths, matching, over_posting, post_errors, bad_wr, \
+         failure_fields, loopback, access, receives_from, register_first, four_gib, empty, lint or gid0",
+    )
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::path::Path;
 /// Reads a file of at most so many bytes. Not a pipe or a device, which could hold the caller up or never end.
 pub(crate) fn read(path: &Path, longest: u64) -> Result<String> {
     let refused = |reason: String| Error::new(ErrorKind::InvalidInput, reason);
+    if path.as_os_str().is_empty() {
+        return Err(refused("its path is empty".to_owned()));
+    }
     if !std::fs::metadata(path)?.is_file() {
         return Err(refused("it is no file".to_owned()));
     }

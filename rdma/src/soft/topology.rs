@@ -29,6 +29,10 @@ fn device_name(device: usize) -> String {
     }
 }
 
+fn too_many_hosts() -> Error {
+    Error::argument(format!("a fabric has at most {} hosts", Topology::MAX_HOSTS))
+}
+
 impl Topology {
     /// The most hosts a fabric may have.
     pub const MAX_HOSTS: usize = 64;
@@ -78,6 +82,9 @@ impl Topology {
         if hosts == 0 {
             return Err(Error::argument("a fabric has at least one host".to_owned()));
         }
+        if hosts > Self::MAX_HOSTS {
+            return Err(too_many_hosts());
+        }
         let mut topology = Topology::new();
         for _ in 0..hosts {
             topology.host(devices)?;
@@ -92,8 +99,7 @@ impl Topology {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) beyond [`MAX_HOSTS`](Self::MAX_HOSTS) or
     /// [`MAX_DEVICES`](Self::MAX_DEVICES).
     pub fn host(&mut self, devices: usize) -> Result<usize> {
-        let names: Vec<_> = (0..devices).map(device_name).collect();
-        self.named_host(names)
+        self.named_host((0..devices).map(device_name))
     }
 
     /// Adds a host whose devices have these names, in this order. Returns its number.
@@ -102,9 +108,10 @@ impl Topology {
     ///
     /// As for [`host`](Self::host); a name is 1 to 63 bytes without NUL, and no two devices of a host share one.
     pub fn named_host<S: Into<String>>(&mut self, devices: impl IntoIterator<Item = S>) -> Result<usize> {
-        let names: Vec<String> = devices.into_iter().map(Into::into).collect();
+        // Not more than can be refused, whatever was asked for.
+        let names: Vec<String> = devices.into_iter().take(Self::MAX_DEVICES + 1).map(Into::into).collect();
         if self.hosts.len() == Self::MAX_HOSTS {
-            return Err(Error::argument(format!("a fabric has at most {} hosts", Self::MAX_HOSTS)));
+            return Err(too_many_hosts());
         }
         if names.len() > Self::MAX_DEVICES {
             return Err(Error::argument(format!("a host has at most {} devices", Self::MAX_DEVICES)));

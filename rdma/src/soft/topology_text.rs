@@ -37,8 +37,11 @@ impl FromStr for Topology {
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or("").trim();
             if !line.is_empty() {
-                add(&mut topology, line)
-                    .map_err(|error| Error::argument(format!("line {} of the topology: {error}", number + 1)))?;
+                // A word alone was not meant as a line.
+                add(&mut topology, line).map_err(|error| match word.contains(char::is_whitespace) {
+                    true => Error::argument(format!("line {} of the topology: {error}", number + 1)),
+                    false => unknown(word),
+                })?;
             }
         }
         if topology.hosts().is_empty() {
@@ -115,6 +118,13 @@ mod tests {
         assert!(error("host a\nhost b\ncable 0/a 1/c").contains("line 3"));
         for text in ["", "mesh", "mesh:", "mesh:0", "mesh:x", "star:4", "host a\ncabel 0/a 1/a", "cable 0/a 1/b"] {
             assert!(text.parse::<Topology>().is_err(), "{text:?}");
+        }
+        // However many are asked for, before any is made.
+        for text in ["mesh:65", "mesh:1000", "mesh:999999999999", "ring:18446744073709551615"] {
+            assert!(error(text).contains("64 hosts"), "{text}");
+        }
+        for text in ["mesh", "nonsense"] {
+            assert!(error(text).contains("mesh:N"), "{text}");
         }
         for text in ["host a\nhost a\ncable 0/a 1/a 0/a", "host a\nhost a\ncable 0/a", "host a a"] {
             assert!(error(text).contains("line"), "{text:?}");

@@ -163,7 +163,7 @@ entries! {
     }
     ["ibv_modify_qp"], [ETIMEDOUT, EHOSTUNREACH, ENETUNREACH], THUNDERBOLT, None => UnreachablePeer {
         "the peer's address does not answer on this link: the wrong cable, or GIDs of two kinds",
-        "the peer's GID is not at the other end of this cable: check which device is cabled to which, and that both GIDs are of one kind",
+        "the peer's GID is not at the other end of this cable: check which device is cabled to which, and that both GIDs are of one kind. In the software fabric: do both programs name the same RDMA_SOFT_FABRIC?",
         NEW_QUEUE_PAIR,
         "ml-explore/mlx pull requests 3468 and 4530; exo-explore/exo issue 1847"
     }

@@ -116,7 +116,7 @@ states! {
     }
     OWN_GID = When::State("the peer's GID is the port's own"), THUNDERBOLT, None => UnreachablePeer {
         "a device connects to its own port, which hung on Macs",
-        "Thunderbolt joins two hosts; a queue pair cannot be connected to its own port",
+        "Thunderbolt joins two hosts; a queue pair cannot be connected to its own port. In the software fabric: are both programs the same host? RDMA_SOFT_HOST tells them apart",
         None,
         "tmc/gojaccl, commit 0b2b965"
     }
@@ -127,14 +127,14 @@ states! {
         "ml-explore/mlx issue 3467; exo-explore/exo issue 1847"
     }
     SEND_QUEUE_FULL = When::State("the send queue is full"), None, None => QueueFull {
-        "as much is posted as was granted, in frames of 4 KiB over Thunderbolt",
-        "poll the completion queue, then post again; if it stays full, the peer posts no receives",
+        "as many requests are in flight as were asked for, or as much as the device granted, in frames of 4 KiB over Thunderbolt",
+        "poll the completion queue, then post again; if it stays full, the peer posts no receives. For more at once: QueuePairBuilder::requests and depth",
         Some("after polling"),
         "Apple TN3205"
     }
     RECEIVE_QUEUE_FULL = When::State("the receive queue is full"), None, None => QueueFull {
-        "as much is posted as was granted, in frames of 4 KiB over Thunderbolt",
-        "poll the completion queue, then post again",
+        "as many requests are in flight as were asked for, or as much as the device granted, in frames of 4 KiB over Thunderbolt",
+        "poll the completion queue, then post again. For more at once: QueuePairBuilder::requests and depth",
         Some("after polling"),
         "Apple TN3205; hellas-ai/thunderbolt-ibverbs pull request 35"
     }

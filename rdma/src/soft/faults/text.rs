@@ -128,7 +128,11 @@ impl Faults {
             }
             "idle" => self.idle = Some(duration(words.next().unwrap_or(""))?),
             "leak" => self.leak = true,
-            _ => return Err("it begins with no word that means anything".to_owned()),
+            _ => {
+                return Err("a statement begins with seed, lose, corrupt, duplicate, delay, silence, stray, fail, half-rtr, at, \
+                            idle or leak"
+                    .to_owned());
+            }
         }
         match words.next() {
             None => Ok(()),
@@ -140,6 +144,7 @@ impl Faults {
         let (mut when, mut host, mut device) = (None, None, None);
         while let Some(word) = words.next() {
             match word {
+                "frame" | "share" if when.is_some() => return Err("`frame N` or `share P`, once".to_owned()),
                 "frame" => when = Some(Choice::Frame(counted(words)?)),
                 "share" => {
                     let share: f64 = number(words)?;
@@ -193,13 +198,19 @@ fn event(words: &mut SplitWhitespace<'_>) -> Result<Event, String> {
         Some("on") => Event::Host { host: number(words)?, on: true },
         Some("gid") => {
             let (host, device, index) = (number(words)?, number(words)?, number(words)?);
+            // Numbers, from 0: devices have the same names on several hosts.
             if index >= crate::soft::address::TABLE_LENGTH {
                 return Err(format!("a GID table has {} entries", crate::soft::address::TABLE_LENGTH));
             }
-            Event::Gid { host, device, index, gid: number::<Gid>(words)? }
+            Event::Gid { host, device, index, gid: gid(words)? }
         }
         _ => return Err("the event is pull, plug, off, on or gid".to_owned()),
     })
+}
+
+fn gid(words: &mut SplitWhitespace<'_>) -> Result<Gid, String> {
+    let word = words.next().ok_or("a GID is missing; `::` is none")?;
+    word.parse().map_err(|_| format!("{word:?} is no GID: fe80::1, ::ffff:10.0.0.1, or `::` for none"))
 }
 
 fn duration(word: &str) -> Result<Duration, String> {
@@ -240,6 +251,9 @@ mod tests {
             "lose",
             "lose frame 0",
             "lose frame 1 looks 4",
+            "lose frame 1 frame 2",
+            "lose share 0.5 frame 2",
+            "at call 3 gid 0 0 1 xyz",
             "lose share 2",
             "lose share NaN",
             "lose share -1",

@@ -418,9 +418,10 @@ fn compare(window: &Window, name: &str, path: &Path, text: &str, digest: u64) ->
     }
     let length = (header.text_length as usize).min(TEXT);
     let theirs = String::from_utf8_lossy(&header.text[..length]).into_owned();
-    let difference = if theirs == text { "cabled differently, or with other rules".to_owned() } else { theirs };
+    let difference =
+        if theirs == text { "cabled differently, or has other rules or faults".to_owned() } else { theirs };
     Err(Error::argument(format!("the software fabric {name} exists and is {difference}; this process asks for {text}"))
-        .with_hint("all its processes must name the same topology, profile and page"))
+        .with_hint("all its processes must name the same topology, profile, page and plan of faults"))
 }
 
 /// At a regular exit nobody drops what statics hold.
