@@ -10,7 +10,7 @@ use super::queue_pair::{Attention, Done, INLINE, LOST, Posted, SendQueue, SendRe
 use super::rules;
 use super::shared::exchange;
 use super::small;
-use super::stream;
+use super::stream::Pace;
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
 
@@ -49,7 +49,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                         }
                         continue;
                     }
-                    if transfer(qp, peer, record, slot, lap) {
+                    if transfer(qp, peer, record, slot, lap, &mut send.pace) {
                         send.next_slot += 1;
                     }
                 }
@@ -100,7 +100,7 @@ fn settle(qp: &SoftQp, send: &SendQueue) {
 
 /// Moves one message. Returns whether the receive is used up.
 #[inline]
-fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, lap: u32) -> bool {
+fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, lap: u32, pace: &mut Pace) -> bool {
     // SAFETY: the mark says posted, with acquire, so the owner's write of this form is visible, and from then on the
     // slot is the matcher's; we are the matcher, for we hold the send latch of the queue pair that it is paired with.
     let posted = unsafe { (*slot.body.get()).posted };
@@ -111,7 +111,7 @@ fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, la
     let copied = if verdict == status::IBV_WC_SUCCESS { record.length } else { 0 };
     let ending = Ending { status: verdict, copied, length: record.length, immediate: None, lost: false };
     // SAFETY: `is_there` and `judge` have said so; we are the matcher.
-    unsafe { deliver(peer, slot, lap, &posted, record.address as *const u8, &ending) };
+    unsafe { deliver(peer, slot, lap, &posted, record.address as *const u8, &ending, pace) };
     true
 }
 
@@ -154,6 +154,7 @@ pub(crate) unsafe fn deliver(
     posted: &Posted,
     source: *const u8,
     ending: &Ending,
+    pace: &mut Pace,
 ) {
     let length = ending.copied as usize;
     // SAFETY: the slot is the matcher's until the store of the mark below; `posted` has been read from it.
@@ -167,8 +168,8 @@ pub(crate) unsafe fn deliver(
         } else {
             let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
             // SAFETY: promised by the caller; the deregistration of the target's region waits for our latch, too. The
-            // ranges may overlap if one process plays both hosts, which `stream::copy` allows.
-            unsafe { stream::copy::<{ stream::IN_PLACE }>(source, target, length) };
+            // ranges may overlap if one process plays both hosts, which `Pace::copy` allows.
+            unsafe { pace.copy(source, target, length) };
         }
     }
     if ending.immediate.is_some() {

@@ -28,6 +28,7 @@ use super::ring::Ring;
 use super::shared::blocks::Link;
 use super::shared::link::Presence;
 use super::shared::outbound::Outbound;
+use super::stream::Pace;
 use crate::rules::DepthUnit;
 use crate::verbs::latch::Latch;
 use crate::verbs::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell as SlotUnsafeCell};
@@ -211,6 +212,8 @@ pub(crate) struct SendQueue {
     pub(crate) matched: u64,
     /// The peer's next receive: a counter of its slots. Valid while there is a peer.
     pub(crate) next_slot: u64,
+    /// How long messages are copied.
+    pub(crate) pace: Pace,
     /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
     pub(crate) delivered: u32,
     /// What the plan of faults has for that send, once it was asked.

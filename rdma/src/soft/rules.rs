@@ -154,7 +154,7 @@ pub(crate) fn step(qp: &SoftQp, peer: &SoftQp, send: &mut SendQueue, record: &mu
         let start = spoiled.as_ref().map_or(record.address as *const u8, |bytes| bytes.as_ptr());
         let source = start.wrapping_add(send.delivered as usize);
         // SAFETY: `is_there` and `meet` have said so; we are the matcher.
-        unsafe { matching::deliver(peer, slot, lap, &posted, source, &ending) };
+        unsafe { matching::deliver(peer, slot, lap, &posted, source, &ending, &mut send.pace) };
         send.next_slot += 1;
         send.delivered = record.length - rest;
         if rest == 0 {

@@ -13,6 +13,7 @@ use crate::soft::registry;
 use crate::soft::ring::Ring;
 use crate::soft::rules;
 use crate::soft::shared::link::Presence;
+use crate::soft::stream::Pace;
 use crate::verbs::latch::Latch;
 use crate::verbs::sync::AtomicU64;
 use core::cell::UnsafeCell;
@@ -160,6 +161,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             returned_places: 0,
             matched: 0,
             next_slot: 0,
+            pace: Pace::default(),
             delivered: 0,
             fate: None,
             used: Duration::ZERO,

@@ -14,7 +14,7 @@ use super::membership::{Member, Membership};
 use super::owners;
 use crate::Result;
 use crate::soft::profile::FRAME;
-use crate::soft::stream;
+use crate::soft::stream::Pace;
 use crate::soft::topology::End;
 use crate::verbs::sync::{AtomicU16, Ordering, fence};
 use core::ptr::{self, NonNull};
@@ -138,14 +138,14 @@ impl Area {
     ///
     /// `length` bytes at `source` can be read.
     #[inline]
-    pub(crate) unsafe fn fill(&self, frames: &[u16], source: *const u8, length: usize) {
+    pub(crate) unsafe fn fill(&self, frames: &[u16], source: *const u8, length: usize, pace: &mut Pace) {
         let mut done = 0;
         let mut rest = frames;
         while let Some(run) = rest.chunk_by(|one, next| one.wrapping_add(1) == *next).next() {
             let bytes = (run.len() * FRAME as usize).min(length - done);
             self.uses(run.iter().copied());
             // SAFETY: the frames of the run lie one behind the other in the window; the source is as long as promised.
-            unsafe { stream::copy::<{ stream::COPIED_ON }>(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
+            unsafe { pace.copy(source.add(done), self.frame(run[0]).as_ptr(), bytes) };
             done += bytes;
             rest = &rest[run.len()..];
         }

@@ -5,6 +5,7 @@ use super::blocks::{Credit, Head, Link, QpBlock};
 use super::descriptor::{Message, is_short};
 use super::membership::{Member, Membership};
 use crate::soft::queue_pair::Limits;
+use crate::soft::stream::Pace;
 use crate::verbs::sync::Ordering;
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ pub(crate) struct Outbound<K = Arc<Membership>> {
     /// The frames of the messages that were not taken, one behind the other, in `used`.
     lengths: Box<[u16]>,
     used: Used,
+    pace: Pace,
     futile: u32,
 }
 
@@ -177,6 +179,7 @@ impl<K> Outbound<K> {
             taken: 0,
             credit: 0,
             used_up: 0,
+            pace: Pace::default(),
             futile: 0,
         }
     }
@@ -236,7 +239,7 @@ impl<K> Outbound<K> {
             let mine = &self.free[rest..];
             // SAFETY: passed on to the caller; the frames are below `frames` of the area, because only such were put on
             // the stack.
-            unsafe { self.area.fill(mine, source, length as usize) };
+            unsafe { self.area.fill(mine, source, length as usize, &mut self.pace) };
             let first = mine[0];
             mine.iter().for_each(|&frame| self.used.put(frame));
             self.free.truncate(rest);
