@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) server: Option<String>,
 
     /// Go to the machine that waits there
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = place)]
     pub(crate) client: Option<String>,
 
     /// Also the steps of which reports differ, or there are none. Both ends must say so
@@ -49,6 +49,16 @@ pub(crate) struct Arguments {
     /// How long to wait for the other end to start
     #[arg(long, value_name = "SECS", default_value_t = 120, value_parser = value_parser!(u64).range(1..=86400))]
     timeout: u64,
+}
+
+/// Whether it has the shape. Whether there is such a host shows when it is dialled.
+fn place(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("it is HOST:PORT".to_owned()),
+    }
 }
 
 impl Arguments {
@@ -88,7 +98,9 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        for wrong in ["--server --client a:1", "--step nothing", "--timeout 0", "--client", "something"] {
+        for wrong in
+            ["--server --client a:1", "--step nothing", "--timeout 0", "--client", "--client host", "something"]
+        {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

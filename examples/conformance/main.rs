@@ -42,6 +42,7 @@ use session::Session;
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::process::ExitCode;
+use steps::Step;
 use watch::Watch;
 
 /// Why there are no results.
@@ -114,25 +115,21 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
     }
     let watch = Watch::start().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let steps = arguments.steps();
-    out.line("Steps, in this order; each destroys what it made:");
-    for step in &steps {
-        let risk =
-            if step.risky { " (risky: reports differ about what it does to a Mac, or there are none)" } else { "" };
-        out.line(&format!("  {:12} {}{risk}", step.name, step.does));
-    }
     if arguments.plan {
+        tell(&steps, out)?;
         out.line("Nothing was done.");
         return Ok(None);
-    }
-    if out.error.is_some() {
-        return Err("it tells first what it will do".to_owned().into());
     }
     if let Some(path) = &arguments.report {
         // Better now than at the end.
         Report::try_place(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     let report = match (&arguments.server, &arguments.client) {
-        (None, None) => local::run(arguments, &steps, &watch, &mut |line| out.line(line))?,
+        (None, None) => {
+            let ends = local::open_ends(arguments)?;
+            tell(&steps, out)?;
+            local::run(ends, arguments, &steps, &watch, &mut |line| out.line(line))?
+        }
         (server, client) => remote(arguments, server.as_deref(), client.as_deref(), &watch, out)?,
     };
     if report.interrupted {
@@ -149,6 +146,20 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
         out.line(&format!("the report is {}", path.display()));
     }
     Ok(Some(tally))
+}
+
+/// Says what will be done, after all that can go wrong before: an error would be lost below it.
+fn tell(steps: &[&Step], out: &mut Out) -> Result<(), Stop> {
+    out.line("Steps, in this order; each destroys what it made:");
+    for step in steps {
+        let risk =
+            if step.risky { " (risky: reports differ about what it does to a Mac, or there are none)" } else { "" };
+        out.line(&format!("  {:12} {}{risk}", step.name, step.does));
+    }
+    if out.error.is_some() {
+        return Err("it tells first what it will do".to_owned().into());
+    }
+    Ok(())
 }
 
 /// This end in this process, the other one in another.
@@ -168,20 +179,25 @@ fn remote(
         None => Provider::named(&name)?,
     };
     let context = open(&provider, arguments.device.as_deref())?;
+    let steps = arguments.steps();
     let ended = || watch.interrupted();
     let patience = Patience::from(arguments.timeout()).unless(&ended);
     let (role, stream) = match (server, client) {
-        (_, Some(address)) => (Role::Client, connect::dial(address, patience)?),
+        (_, Some(address)) => {
+            let stream = connect::dial(address, patience)?;
+            tell(&steps, out)?;
+            (Role::Client, stream)
+        }
         (address, None) => {
             let address = address.unwrap_or("0.0.0.0:18516");
             let listener =
                 TcpListener::bind(address).map_err(|error| format!("cannot listen on {address}: {error}"))?;
+            tell(&steps, out)?;
             let place = listener.local_addr().map_or_else(|_| address.to_owned(), |place| place.to_string());
             out.line(&format!("{}: waiting on {place} for the other end", context.device_name()));
             (Role::Server, connect::accept(&listener, patience)?)
         }
     };
-    let steps = arguments.steps();
     let session = Session {
         provider: &provider,
         name: &name,

@@ -1,6 +1,7 @@
 //! Asks the system.
 
 use crate::assess;
+use crate::environment;
 use crate::facts::{Linux, Mac, Told};
 use crate::finding::Finding;
 use crate::parse::os::Release;
@@ -37,6 +38,7 @@ fn mac(runner: &Runner, peer: Option<Release>) -> Result<Mac, Interrupted> {
         power: runner.run("/usr/bin/pmset", &["-g"])?,
         library: library(runner)?,
         named_library: named_library(),
+        is_soft: environment::is_soft(),
         peer,
     })
 }
@@ -45,6 +47,7 @@ fn linux(runner: &Runner) -> Result<Linux, Interrupted> {
     Ok(Linux {
         library: library(runner)?,
         named_library: named_library(),
+        is_soft: environment::is_soft(),
         limits: file("/proc/self/limits"),
         status: file("/proc/self/status"),
     })

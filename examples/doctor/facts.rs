@@ -62,6 +62,8 @@ pub(crate) struct Mac {
     pub(crate) library: Told,
     /// The variable `RDMA_LIBRARY`.
     pub(crate) named_library: Option<String>,
+    /// Whether `RDMA_PROVIDER` is `soft`.
+    pub(crate) is_soft: bool,
     /// What the peer runs.
     pub(crate) peer: Option<Release>,
 }
@@ -73,8 +75,19 @@ pub(crate) struct Linux {
     pub(crate) library: Told,
     /// The variable `RDMA_LIBRARY`.
     pub(crate) named_library: Option<String>,
+    /// Whether `RDMA_PROVIDER` is `soft`.
+    pub(crate) is_soft: bool,
     /// `/proc/self/limits`.
     pub(crate) limits: Told,
     /// `/proc/self/status`.
     pub(crate) status: Told,
+}
+
+/// What works without hardware, and how to get it if it is not used already.
+pub(crate) fn soft(is_soft: bool) -> &'static str {
+    if is_soft {
+        "the software fabric, which is used now, works"
+    } else {
+        "the software fabric works (RDMA_PROVIDER=soft)"
+    }
 }

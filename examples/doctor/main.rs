@@ -7,8 +7,8 @@
 //! ```
 //!
 //! On a Mac it asks the system's own tools (`sw_vers`, `rdma_ctl status`, `system_profiler`, `networksetup`, `ifconfig`,
-//! `pmset`), on Linux `/proc`; everywhere it asks the verbs library, in a process of its own, and sends a message over the
-//! software fabric. It changes nothing, and takes nothing of a device.
+//! `pmset`), on Linux `/proc`; everywhere it asks the verbs library, in a process of its own, tries what the
+//! environment says of providers, and sends a message over the software fabric. It changes nothing, and takes nothing of a device.
 //!
 //! Each finding is `ok`, a `warning` (it works, or may work) or a `problem`, with what was seen, what to do about it and who
 //! says so. The status is 0 if there is no problem, 1 if there is one (or the output could not be written), 2 if it was
@@ -21,6 +21,7 @@
 
 mod assess;
 mod collect;
+mod environment;
 mod facts;
 mod finding;
 mod parse;
@@ -90,6 +91,7 @@ fn examine(arguments: Arguments) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(130));
         }
     };
+    findings.extend(environment::check());
     findings.extend(soft::check());
     let mut out = io::BufWriter::new(io::stdout());
     if arguments.json {

@@ -16,6 +16,8 @@ pub(crate) enum Error {
     Silent(usize),
     #[error("byte {place} from host {peer} is not what was sent")]
     Corrupt { peer: usize, place: usize },
+    #[error("{device} has messages of at most {most} bytes, not {size}")]
+    TooLong { device: String, most: u64, size: usize },
     #[error("cannot write the results: {0}")]
     Output(#[from] std::io::Error),
 }

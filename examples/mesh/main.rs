@@ -12,6 +12,7 @@ mod host;
 
 use clap::Parser;
 use host::{Host, Received};
+use rdma::Provider;
 use rdma::soft::Fabric;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -26,8 +27,8 @@ struct Arguments {
     #[arg(default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=16))]
     hosts: u16,
 
-    /// The length of each message, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    /// The length of each message, in bytes: at most the device's longest
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     size: u32,
 }
 
@@ -45,6 +46,13 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), host::Error> {
     let (count, size) = (usize::from(arguments.hosts), arguments.size as usize);
     let fabric = Fabric::mesh(count)?;
+    // All devices are alike: one can say what all can do, before anybody waits for anybody.
+    let context = Provider::soft(&fabric.host(0)?)?.first_active()?.open()?;
+    let most = context.rules().max_message();
+    if u64::from(arguments.size) > most {
+        return Err(host::Error::TooLong { device: context.device_name().to_owned(), most, size });
+    }
+    drop(context);
 
     // A channel from each host to each other one.
     let mut senders: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Latency and bandwidth of messages over RDMA, with every byte checked.
 ///
 /// Without --server or --client: between two hosts of a software fabric in this process, each on a thread of its own,
-/// beside what the hardware needs at least for handing a cache line from one core to the other.
+/// beside what the hardware needs at least for handing a cache line from one core to the other. There, and with
+/// --processes, the variables RDMA_SOFT_PROFILE, RDMA_SOFT_FAULTS and RDMA_SOFT_PAGE say how the fabric behaves.
 #[derive(Debug, Parser)]
 #[command(name = "pingpong", max_term_width = 110, group = ArgGroup::new("end").args(["server", "client"]))]
 pub(crate) struct Arguments {
@@ -13,7 +14,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = size)]
     size: usize,
 
-    /// All powers of two from 2 bytes to 8 MiB, a line each
+    /// All powers of two from 2 bytes to 8 MiB, or to the device's longest message: a line each
     #[arg(long, conflicts_with = "size")]
     all: bool,
 
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) server: Option<String>,
 
     /// Measure with the server that listens there
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = place)]
     pub(crate) client: Option<String>,
 
     /// Two processes on a shared software fabric: starts the second one itself
@@ -79,11 +80,21 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Whether it has the shape. Whether there is such a host shows when it is dialled.
+fn place(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("it is HOST:PORT".to_owned()),
+    }
+}
+
 impl Arguments {
     pub(crate) fn plan(&self) -> Plan {
         Plan {
             mode: if self.bandwidth { Mode::Bandwidth } else { Mode::Latency },
-            sizes: if self.all { Sizes::All } else { Sizes::One(self.size) },
+            sizes: if self.all { Sizes::ALL } else { Sizes::One(self.size) },
             iterations: self.iters,
             warmup: self.warmup,
         }
@@ -118,6 +129,10 @@ mod tests {
             "--all --size 4",
             "--server --client a:1",
             "--device rdma_en2",
+            "--client host",
+            "--client :1",
+            "--client host:0",
+            "--client host:65536",
             "--processes --server",
             "--processes --device rdma_en2",
             "--second",

@@ -7,15 +7,15 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 
-/// Measures.
+/// Measures between the first two hosts of a fabric.
 pub(crate) fn run(
+    fabric: &Fabric,
     plan: &Plan,
     patience: &Patience,
     cores: Option<Cores>,
     clock: &Clock,
     audience: &mut (impl Audience + Send),
 ) -> Result<(), Stop> {
-    let fabric = Fabric::mesh(2)?;
     let open = |host| Opened::open(&Provider::soft(&fabric.host(host)?)?, &Choice::default(), plan);
     let (client, server) = (open(0)?, open(1)?);
     let (near, far) = streams()?;
@@ -24,14 +24,14 @@ pub(crate) fn run(
     thread::scope(|scope| {
         let server = thread::Builder::new().name("server".to_owned()).spawn_scoped(scope, || {
             pin(1);
-            let mut end = server.connect(far, plan, patience)?;
-            serve(&mut end, plan, Some(&line))?;
+            let mut end = server.connect(far, patience)?;
+            serve(&mut end, Some(&line))?;
             end.finish()
         });
         let client = thread::Builder::new().name("client".to_owned()).spawn_scoped(scope, || {
             pin(0);
-            let mut end = client.connect(near, plan, patience)?;
-            call(&mut end, plan, Some(&line), clock, audience)?;
+            let mut end = client.connect(near, patience)?;
+            call(&mut end, Some(&line), clock, audience)?;
             end.finish()
         });
         let outcomes = [client, server].map(|thread| match thread?.join() {

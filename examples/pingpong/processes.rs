@@ -1,11 +1,12 @@
 //! Two processes on a shared software fabric: this one, and one that it starts.
 
 use crate::measure::{Audience, Choice, Clock, Cores, Opened, Patience, Plan, Stop};
-use crate::remote;
+use crate::{remote, rules};
 use rdma::Provider;
 use rdma::soft::{Fabric, Topology};
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 /// The other process. It ends with this value.
 struct Other(Child);
@@ -27,14 +28,14 @@ pub(crate) fn run(
     audience: &mut impl Audience,
 ) -> Result<(), Stop> {
     let name = format!("pingpong-{}", std::process::id());
-    let host = Fabric::join(&name, Topology::mesh(2)?, 0)?;
+    let host = Fabric::join_with(&name, Topology::mesh(2)?, rules::profile()?, 0)?;
     let failed = |error| Stop::System { what: "no second process".to_owned(), error, remedy: "" };
     let (_other, address) = start(&name, plan, patience).map_err(failed)?;
     if let Some(cores) = cores {
         cores.pin(0);
     }
     let opened = Opened::open(&Provider::soft(&host)?, &Choice::default(), plan)?;
-    remote::client(opened, &address, plan, patience, clock, audience)
+    remote::client(opened, &address, patience, clock, audience)
 }
 
 /// Starts this program as a server, and reads where it waits.
@@ -44,7 +45,8 @@ fn start(name: &str, plan: &Plan, patience: &Patience) -> io::Result<(Other, Str
         .args(plan.to_string().split_whitespace())
         .args(["--server", "127.0.0.1:0", "--second", "--timeout", &patience.timeout.as_secs().to_string()])
         .envs([("RDMA_PROVIDER", "soft"), ("RDMA_SOFT_FABRIC", name), ("RDMA_SOFT_HOST", "1")])
-        .envs([("RDMA_SOFT_TOPOLOGY", "mesh:2"), ("RDMA_SOFT_PROFILE", ""), ("RDMA_SOFT_PAGE", "")])
+        // The profile, the faults and the page are those of this process.
+        .env("RDMA_SOFT_TOPOLOGY", "mesh:2")
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut child = command.spawn()?;
@@ -52,7 +54,10 @@ fn start(name: &str, plan: &Plan, patience: &Patience) -> io::Result<(Other, Str
     let other = Other(child);
     let mut line = String::new();
     if let Some(output) = output {
-        BufReader::new(output).read_line(&mut line)?;
+        let mut output = BufReader::new(output);
+        output.read_line(&mut line)?;
+        // The rest is for nobody, but has to go somewhere: a server that cannot write says so. Ends with the process.
+        thread::Builder::new().name("output".to_owned()).spawn(move || io::copy(&mut output, &mut io::sink()))?;
     }
     let place = line.split_once("waiting on ").and_then(|(_, rest)| rest.split_whitespace().next());
     let place = place.ok_or_else(|| io::Error::other("it does not say where it waits"))?;

@@ -1,6 +1,6 @@
 //! One end in this process, the other in another: over any provider.
 
-use crate::measure::{Audience, Clock, Opened, Patience, Plan, Served, Stop, call, serve};
+use crate::measure::{Audience, Clock, Opened, Patience, Served, Stop, call, serve};
 use rdma::connect;
 use std::net::TcpListener;
 
@@ -14,10 +14,10 @@ pub(crate) fn listen(address: &str) -> Result<TcpListener, Stop> {
 }
 
 /// The server: waits for a client, and does as it says.
-pub(crate) fn server(opened: Opened, listener: &TcpListener, plan: &Plan, patience: &Patience) -> Result<Served, Stop> {
+pub(crate) fn server(opened: Opened, listener: &TcpListener, patience: &Patience) -> Result<Served, Stop> {
     let stream = patience.while_waiting(|patience| connect::accept(listener, patience))?;
-    let mut end = opened.connect(stream, plan, patience)?;
-    let served = serve(&mut end, plan, None)?;
+    let mut end = opened.connect(stream, patience)?;
+    let served = serve(&mut end, None)?;
     end.finish()?;
     Ok(served)
 }
@@ -26,13 +26,12 @@ pub(crate) fn server(opened: Opened, listener: &TcpListener, plan: &Plan, patien
 pub(crate) fn client(
     opened: Opened,
     address: &str,
-    plan: &Plan,
     patience: &Patience,
     clock: &Clock,
     audience: &mut impl Audience,
 ) -> Result<(), Stop> {
     let stream = patience.while_waiting(|patience| connect::dial(address, patience))?;
-    let mut end = opened.connect(stream, plan, patience)?;
-    call(&mut end, plan, None, clock, audience)?;
+    let mut end = opened.connect(stream, patience)?;
+    call(&mut end, None, clock, audience)?;
     end.finish()
 }

@@ -1,7 +1,7 @@
 //! What is printed.
 
 use crate::arguments::Arguments;
-use crate::measure::{Audience, Bandwidth, Clock, Cores, Latency, Measured, Mode, Sorted, Stop};
+use crate::measure::{Audience, Bandwidth, Clock, Cores, Latency, Measured, Mode, Plan, Sizes, Sorted, Stop};
 use serde::Serialize;
 use std::io::Write;
 
@@ -61,8 +61,11 @@ pub(crate) struct LatencyRow {
     t_stdev: f64,
     percentile_99: f64,
     percentile_99_9: f64,
+    /// Where there are enough batches for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<Floor>,
+    #[serde(skip)]
+    local: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     histogram: Vec<Bin>,
 }
@@ -93,6 +96,9 @@ struct Bin {
     count: usize,
 }
 
+/// From so many floors on, their median is no interruption.
+const FEWEST_BATCHES: usize = 10;
+
 const RULE: &str = "------------------------------------------------------------------------------------------------\
                     ----------------------------------------------------------------------";
 const LATENCY: &str = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
@@ -117,7 +123,7 @@ impl<W: Write> Report<W> {
 }
 
 impl<W: Write> Audience for Report<W> {
-    fn begin(&mut self) -> Result<(), Stop> {
+    fn begin(&mut self, plan: &Plan) -> Result<(), Stop> {
         if self.json {
             return Ok(());
         }
@@ -130,6 +136,11 @@ impl<W: Write> Audience for Report<W> {
         };
         writeln!(out, "{RULE}\n {ends}{cores}; a reading of the clock costs {clock_nsec:.1} nsec")?;
         writeln!(out, " Every byte is checked by its receiver, outside of the timed intervals.")?;
+        if let Sizes::UpTo(longest) = plan.sizes
+            && plan.sizes != Sizes::ALL
+        {
+            writeln!(out, " Sizes end where the device's messages do: at {longest} bytes.")?;
+        }
         if !optimised {
             writeln!(
                 out,
@@ -147,7 +158,7 @@ impl<W: Write> Audience for Report<W> {
 
     fn add(&mut self, measured: Measured) -> Result<(), Stop> {
         let row = match measured {
-            Measured::Latency(latency) => Row::Latency(LatencyRow::new(&latency, self.histogram)),
+            Measured::Latency(latency) => Row::Latency(LatencyRow::new(&latency, self.run.local, self.histogram)),
             Measured::Bandwidth(bandwidth) => Row::Bandwidth(BandwidthRow::new(bandwidth)),
         };
         if !self.json {
@@ -168,9 +179,9 @@ fn microseconds(nanoseconds: f64) -> f64 {
 }
 
 impl LatencyRow {
-    fn new(latency: &Latency, histogram: bool) -> Self {
+    fn new(latency: &Latency, local: bool, histogram: bool) -> Self {
         let Latency { size, samples, floors, ratios } = latency;
-        let floor = (!floors.samples().is_empty()).then(|| Floor {
+        let floor = (floors.samples().len() >= FEWEST_BATCHES).then(|| Floor {
             typical: microseconds(floors.median()),
             percentile_10: microseconds(floors.per_mille(100)),
             batches: floors.samples().len(),
@@ -187,6 +198,7 @@ impl LatencyRow {
             percentile_99: microseconds(samples.per_mille(990)),
             percentile_99_9: microseconds(samples.per_mille(999)),
             floor,
+            local,
             histogram: if histogram { bins(samples) } else { Vec::new() },
         }
     }
@@ -198,6 +210,7 @@ impl LatencyRow {
         write!(out, "{t_stdev:<15.3} {p99:<22.3} ")?;
         match &self.floor {
             Some(Floor { typical, ratio, .. }) => writeln!(out, "{p999:<24.3} {typical:<13.3} {ratio:.2}")?,
+            None if self.local => writeln!(out, "{p999:<24.3} {:<13} -", "-")?,
             None => writeln!(out, "{p999:.3}")?,
         }
         for Bin { from, count } in &self.histogram {

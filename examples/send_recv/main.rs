@@ -13,6 +13,11 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() -> rdma::Result<()> {
+    if std::env::args_os().len() > 1 {
+        eprintln!("send_recv takes no arguments");
+        std::process::exit(2);
+    }
+
     // Two Macs and a cable. Each has a device for each of its Thunderbolt ports; take the one with the cable, and open it.
     let fabric = Fabric::mesh(2)?;
     let open = |host| Provider::soft(&fabric.host(host)?)?.first_active()?.open();

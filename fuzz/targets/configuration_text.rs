@@ -1,10 +1,10 @@
-//! Any text as a topology or as a profile: what is accepted describes a fabric that can be made and looked at, the same one
+//! Any text as a topology, a profile or a plan of faults: what is accepted describes a fabric that can be made and looked at, the same one
 //! each time; what is refused is refused with a short reason.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rdma::Provider;
-use rdma::soft::{Fabric, Profile, Topology};
+use rdma::soft::{Fabric, Faults, Profile, Topology};
 
 /// The message is for people, however long or strange the text was.
 fn is_short(error: &rdma::Error) {
@@ -36,6 +36,24 @@ fn look(topology: Topology, profile: Profile) {
     assert!(fabric.host(hosts.len()).is_err());
 }
 
+/// A fabric on which this goes wrong. Any call may fail, and none may do worse.
+fn meet(faults: Faults) {
+    let fabric = Fabric::new(Topology::mesh(2).unwrap(), Profile::default().with_faults(faults));
+    let provider = Provider::soft(&fabric.host(0).unwrap()).unwrap();
+    let calls = || -> rdma::Result<()> {
+        let context = provider.first_active()?.open()?;
+        let domain = context.protection_domain()?;
+        let completions = context.completion_queue(4)?;
+        let _region = domain.allocate(4096)?;
+        domain.queue_pair(&completions).build()?;
+        Ok(())
+    };
+    if let Err(error) = calls() {
+        is_short(&error);
+    }
+    assert!(!fabric.trace().to_string().is_empty());
+}
+
 fuzz_target!(|text: &str| {
     match text.parse::<Topology>() {
         Ok(topology) => {
@@ -48,6 +66,13 @@ fuzz_target!(|text: &str| {
         Ok(profile) => {
             assert_eq!(format!("{profile:?}"), format!("{:?}", text.parse::<Profile>().unwrap()));
             look(Topology::mesh(2).unwrap(), profile);
+        }
+        Err(error) => is_short(&error),
+    }
+    match text.parse::<Faults>() {
+        Ok(faults) => {
+            assert_eq!(faults, text.parse::<Faults>().unwrap());
+            meet(faults);
         }
         Err(error) => is_short(&error),
     }

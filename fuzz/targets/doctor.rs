@@ -39,12 +39,14 @@ fuzz_target!(|text: &str| {
         rdma_ctl: next(recorded!("rdma_ctl.txt")),
         power: next(recorded!("pmset.txt")),
         named_library: None,
+        is_soft: false,
         peer: text.parse().ok(),
     };
     check(&assess::mac(&mac));
     let linux = Linux {
         library: mac.library,
         named_library: None,
+        is_soft: false,
         limits: next(recorded!("limits.txt")),
         status: next(recorded!("status.txt")),
     };

@@ -119,6 +119,21 @@ fn every_fact_is_complete_and_tested() {
     }
 }
 
+/// The first program of a page.
+fn program(page: &str) -> String {
+    let text = fs::read_to_string(repository().join(page)).unwrap();
+    let (_, rest) = text.split_once("```rust\n").unwrap_or_else(|| panic!("{page} has no program"));
+    rest.split("```").next().unwrap().to_owned()
+}
+
+/// The package's README is run with the documentation tests (`rdma/src/lib.rs`).
+#[test]
+fn the_programs_of_both_readmes_are_one() {
+    let packaged = program("rdma/README.md");
+    assert!(packaged.contains("fn main()"));
+    assert_eq!(packaged, program("README.md"));
+}
+
 #[test]
 fn the_words_are_explained() {
     let page = page();

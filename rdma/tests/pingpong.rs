@@ -15,7 +15,7 @@ mod measure;
 mod remote;
 
 use crate::measure::{Audience, Choice, Clock, Measured, Mode, Opened, Patience, Plan, Served, Sizes, Stop};
-use rdma::soft::Fabric;
+use rdma::soft::{Fabric, Profile, Topology};
 use rdma::{ErrorKind, Provider};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -55,10 +55,10 @@ fn both(plans: [Plan; 2], patiences: [&Patience; 2]) -> (Result<Served, Stop>, R
     let (listener, address) = listener();
     thread::scope(|scope| {
         let opened = open(&fabric, 1, &plans[0]);
-        let server = scope.spawn(|| remote::server(opened, &listener, &plans[0], patiences[0]));
+        let server = scope.spawn(|| remote::server(opened, &listener, patiences[0]));
         let mut results = Vec::new();
         let opened = open(&fabric, 0, &plans[1]);
-        let outcome = remote::client(opened, &address, &plans[1], patiences[1], &Clock::new(), &mut results);
+        let outcome = remote::client(opened, &address, patiences[1], &Clock::new(), &mut results);
         (server.join().unwrap(), outcome.map(|()| results))
     })
 }
@@ -67,7 +67,15 @@ fn both(plans: [Plan; 2], patiences: [&Patience; 2]) -> (Result<Served, Stop>, R
 fn latencies_of_all_sorts_of_sizes() {
     for size in [1, 2, 7, 48, 49, 4095, 4096, 4097, 65_536, 300_001] {
         let mut results = Vec::new();
-        local::run(&plan(Mode::Latency, size), &patience(60), None, &Clock::new(), &mut results).unwrap();
+        local::run(
+            &Fabric::mesh(2).unwrap(),
+            &plan(Mode::Latency, size),
+            &patience(60),
+            None,
+            &Clock::new(),
+            &mut results,
+        )
+        .unwrap();
         let [Measured::Latency(latency)] = &results[..] else { panic!("{results:?}") };
         assert_eq!((latency.size, latency.samples.samples().len()), (size, ITERATIONS));
         assert!(latency.samples.least() > 0.0 && latency.floors.least() > 0.0, "{latency:?}");
@@ -79,7 +87,7 @@ fn latencies_of_all_sorts_of_sizes() {
 fn messages_of_which_only_one_fits_in_the_queue() {
     for mode in [Mode::Latency, Mode::Bandwidth] {
         let plan = Plan { iterations: Some(5), warmup: Some(1), ..plan(mode, 8 << 20) };
-        local::run(&plan, &patience(5), None, &Clock::new(), &mut Vec::new()).unwrap();
+        local::run(&Fabric::mesh(2).unwrap(), &plan, &patience(5), None, &Clock::new(), &mut Vec::new()).unwrap();
     }
 }
 
@@ -98,7 +106,7 @@ fn streams() {
 
 #[test]
 fn server_and_client_measure_all_sizes() {
-    let all = Plan { mode: Mode::Latency, sizes: Sizes::All, iterations: Some(3), warmup: Some(0) };
+    let all = Plan { mode: Mode::Latency, sizes: Sizes::ALL, iterations: Some(3), warmup: Some(0) };
     let (served, results) = both([all; 2], [&patience(60); 2]);
     // A batch of up to 128 has one message more, which is not measured; so do batches of one.
     assert!(served.unwrap().messages >= 23 * 4);
@@ -111,13 +119,52 @@ fn server_and_client_measure_all_sizes() {
     assert_eq!((all.sizes()[0], all.longest()), (2, 8 << 20));
 }
 
+/// Of all sizes, those that the device has.
+#[test]
+fn all_sizes_of_a_device_with_short_messages() {
+    struct Last(Option<Plan>, Vec<usize>);
+    impl Audience for Last {
+        fn begin(&mut self, plan: &Plan) -> Result<(), Stop> {
+            self.0 = Some(*plan);
+            Ok(())
+        }
+
+        fn add(&mut self, measured: Measured) -> Result<(), Stop> {
+            self.1.push(match measured {
+                Measured::Latency(latency) => latency.size,
+                Measured::Bandwidth(bandwidth) => bandwidth.size,
+            });
+            Ok(())
+        }
+    }
+    let fabric = Fabric::new(Topology::mesh(2).unwrap(), Profile::thunderbolt_27());
+    let sizes: Vec<_> = (1..=12).map(|power| 1 << power).collect();
+    for mode in [Mode::Latency, Mode::Bandwidth] {
+        let all = Plan { mode, sizes: Sizes::ALL, iterations: Some(3), warmup: Some(0) };
+        let mut last = Last(None, Vec::new());
+        local::run(&fabric, &all, &patience(60), None, &Clock::new(), &mut last).unwrap();
+        assert_eq!((last.0.unwrap().sizes, &last.1), (Sizes::UpTo(4096), &sizes));
+    }
+}
+
+#[test]
+fn ends_with_different_devices_measure_what_both_have() {
+    let all = Plan { sizes: Sizes::ALL, ..plan(Mode::Latency, 1) };
+    let short = all.within(5000);
+    assert_eq!((all.agreed(short), short.agreed(all)), (Some(short), Some(short)));
+    assert_eq!((short.longest(), all.within(u64::MAX)), (4096, all));
+    assert_eq!((all.agreed(plan(Mode::Latency, 4096)), plan(Mode::Latency, 4096).agreed(all)), (None, None));
+    assert_eq!(short.agreed(Plan { warmup: None, ..all }), None);
+    assert_eq!(all.agreed(Plan { sizes: Sizes::UpTo(0), ..all }).unwrap().sizes(), []);
+}
+
 #[test]
 fn ends_that_were_started_differently_both_say_so() {
     let here = plan(Mode::Latency, 64);
     for there in [
         plan(Mode::Latency, 65),
         plan(Mode::Bandwidth, 64),
-        Plan { sizes: Sizes::All, ..here },
+        Plan { sizes: Sizes::ALL, ..here },
         Plan { iterations: None, ..here },
         Plan { warmup: Some(0), ..here },
         plan(Mode::Latency, 1 << 20),
@@ -166,11 +213,11 @@ fn an_interrupt_ends_the_waiting_for_a_peer() {
     patience.interrupt.store(true, Ordering::Relaxed);
     let (listener, address) = listener();
     let plan = plan(Mode::Latency, 8);
-    let stop = remote::server(open(&fabric, 0, &plan), &listener, &plan, &patience).unwrap_err();
+    let stop = remote::server(open(&fabric, 0, &plan), &listener, &patience).unwrap_err();
     assert!(matches!(stop, Stop::Interrupted), "{stop}");
     drop(listener);
     let opened = open(&fabric, 0, &plan);
-    let stop = remote::client(opened, &address, &plan, &patience, &Clock::new(), &mut Vec::new()).unwrap_err();
+    let stop = remote::client(opened, &address, &patience, &Clock::new(), &mut Vec::new()).unwrap_err();
     assert!(matches!(stop, Stop::Interrupted), "{stop}");
 }
 
@@ -181,8 +228,8 @@ fn a_peer_that_leaves_in_the_middle_is_noticed() {
     let (plan, patience) = (plan(Mode::Latency, 64), patience(60));
     let served = thread::scope(|scope| {
         let [opened, far] = [open(&fabric, 0, &plan), open(&fabric, 1, &plan)];
-        let server = scope.spawn(|| remote::server(far, &listener, &plan, &patience));
-        drop(opened.connect(TcpStream::connect(&address).unwrap(), &plan, &patience).unwrap());
+        let server = scope.spawn(|| remote::server(far, &listener, &patience));
+        drop(opened.connect(TcpStream::connect(&address).unwrap(), &patience).unwrap());
         server.join().unwrap()
     });
     assert!(matches!(served, Err(Stop::PeerGone)), "{served:?}");
@@ -195,8 +242,8 @@ fn a_peer_on_another_fabric_is_silence() {
     let (plan, patience) = (plan(Mode::Latency, 64), patience(1));
     let [opened, far] = [open(&one, 0, &plan), open(&other, 1, &plan)];
     thread::scope(|scope| {
-        let server = scope.spawn(|| remote::server(far, &listener, &plan, &patience));
-        let client = remote::client(opened, &address, &plan, &patience, &Clock::new(), &mut Vec::new());
+        let server = scope.spawn(|| remote::server(far, &listener, &patience));
+        let client = remote::client(opened, &address, &patience, &Clock::new(), &mut Vec::new());
         // Whoever loses patience first leaves, and the other sees that.
         for stop in [server.join().unwrap().unwrap_err(), client.unwrap_err()] {
             assert!(matches!(stop, Stop::Silent(_) | Stop::PeerGone), "{stop}");
@@ -210,11 +257,11 @@ fn nobody_there() {
     let (listener, address) = listener();
     let (plan, patience) = (plan(Mode::Latency, 8), patience(1));
     let begin = Instant::now();
-    let stop = remote::server(open(&fabric, 0, &plan), &listener, &plan, &patience).unwrap_err();
+    let stop = remote::server(open(&fabric, 0, &plan), &listener, &patience).unwrap_err();
     assert!(matches!(&stop, Stop::Rdma(error) if error.kind() == ErrorKind::TimedOut), "{stop}");
     drop(listener);
     let opened = open(&fabric, 0, &plan);
-    let stop = remote::client(opened, &address, &plan, &patience, &Clock::new(), &mut Vec::new()).unwrap_err();
+    let stop = remote::client(opened, &address, &patience, &Clock::new(), &mut Vec::new()).unwrap_err();
     assert!(matches!(&stop, Stop::Rdma(error) if error.kind() == ErrorKind::TimedOut), "{stop}");
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
@@ -232,7 +279,7 @@ fn a_stranger_at_the_port_is_refused() {
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(words.as_bytes()).unwrap();
         stranger.shutdown(std::net::Shutdown::Write).unwrap();
-        let stop = remote::server(open(&fabric, 0, &plan), &listener, &plan, &patience).unwrap_err();
+        let stop = remote::server(open(&fabric, 0, &plan), &listener, &patience).unwrap_err();
         assert!(matches!(&stop, Stop::Rdma(error) if error.kind() == kind), "{words:?}: {stop}");
     }
 }
@@ -254,7 +301,7 @@ fn what_the_device_cannot_do_is_said_before_anybody_waits() {
 fn output_that_cannot_be_written_ends_the_run() {
     struct Gone;
     impl Audience for Gone {
-        fn begin(&mut self) -> Result<(), Stop> {
+        fn begin(&mut self, _: &Plan) -> Result<(), Stop> {
             Ok(())
         }
 
@@ -262,6 +309,8 @@ fn output_that_cannot_be_written_ends_the_run() {
             Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())
         }
     }
-    let stop = local::run(&plan(Mode::Latency, 8), &patience(60), None, &Clock::new(), &mut Gone).unwrap_err();
+    let stop =
+        local::run(&Fabric::mesh(2).unwrap(), &plan(Mode::Latency, 8), &patience(60), None, &Clock::new(), &mut Gone)
+            .unwrap_err();
     assert!(matches!(stop, Stop::System { .. }), "{stop}");
 }

@@ -1,7 +1,7 @@
 //! The verbs library, its devices and their ports: "no library", "no devices" and "the port is down" are three things.
 
 use super::mac::{Link, View};
-use crate::facts::{Linux, Told};
+use crate::facts::{Linux, Told, soft};
 use crate::finding::Finding;
 use crate::parse::library::{self, Device, Library, Port};
 
@@ -58,8 +58,7 @@ pub(super) fn of_linux(facts: &Linux) -> Vec<Finding> {
     };
     let mut all = vec![loaded(&facts.named_library)];
     if devices.is_empty() {
-        let remedy =
-            "for RDMA hardware load its driver and ib_uverbs; the software fabric needs none (RDMA_PROVIDER=soft)";
+        let remedy = format!("for RDMA hardware load its driver and ib_uverbs; without, {}", soft(facts.is_soft));
         all.push(Finding::warning("devices", "the library lists no devices", remedy));
         return all;
     }

@@ -2,6 +2,7 @@
 
 use super::mac::{THUNDERBOLT_5, View};
 use super::unreadable;
+use crate::facts::soft;
 use crate::finding::Finding;
 use crate::parse::os::Version;
 
@@ -16,7 +17,7 @@ pub(super) fn os(mac: &View<'_>) -> Finding {
     let Some(release) = &mac.os else { return unreadable("os", "the version of macOS", "sw_vers", &mac.facts.os) };
     let name = format!("macOS {release}");
     if release.version < FIRST {
-        let remedy = "update to macOS 26.3 or later; until then the software fabric works (RDMA_PROVIDER=soft)";
+        let remedy = format!("update to macOS 26.3 or later; until then {}", soft(mac.facts.is_soft));
         Finding::problem("os", format!("{name} has no RDMA over Thunderbolt, which came with 26.2"), remedy)
             .source("Apple TN3205")
     } else if release.version < LARGE {
@@ -64,7 +65,7 @@ pub(super) fn chip(mac: &View<'_>) -> Finding {
     if chip.is_apple {
         return Finding::ok("chip", format!("{} is Apple silicon", chip.name));
     }
-    let remedy = "use a Mac with Apple silicon and Thunderbolt 5; here the software fabric works (RDMA_PROVIDER=soft)";
+    let remedy = format!("use a Mac with Apple silicon and Thunderbolt 5; here {}", soft(mac.facts.is_soft));
     Finding::problem("chip", format!("{} is not Apple silicon", chip.name), remedy).source("Apple TN3205")
 }
 
@@ -87,8 +88,11 @@ pub(super) fn thunderbolt(mac: &View<'_>) -> Finding {
         Some(false) => Finding::problem(
             CHECK,
             "this Mac has no Thunderbolt 5, so it has no RDMA devices, and never will",
-            "nothing can be switched on here: use Macs with Thunderbolt 5 (M4 Pro or Max, M3 Ultra, M5 Pro or Max) at both \
-             ends; the software fabric works (RDMA_PROVIDER=soft)",
+            format!(
+                "nothing can be switched on here: use Macs with Thunderbolt 5 (M4 Pro or Max, M3 Ultra, M5 Pro or Max) at \
+                 both ends; {}",
+                soft(mac.facts.is_soft)
+            ),
         ),
         None => Finding::warning(
             CHECK,

@@ -16,8 +16,8 @@ pub(crate) enum Measured {
 
 /// Who is told of the results.
 pub(crate) trait Audience {
-    /// Both ends are there.
-    fn begin(&mut self) -> Result<(), Stop>;
+    /// Both ends are there, and this is what they will measure.
+    fn begin(&mut self, plan: &Plan) -> Result<(), Stop>;
 
     /// One size has been measured.
     fn add(&mut self, measured: Measured) -> Result<(), Stop>;
@@ -25,7 +25,7 @@ pub(crate) trait Audience {
 
 /// Keeps them.
 impl Audience for Vec<Measured> {
-    fn begin(&mut self) -> Result<(), Stop> {
+    fn begin(&mut self, _: &Plan) -> Result<(), Stop> {
         Ok(())
     }
 
@@ -35,22 +35,22 @@ impl Audience for Vec<Measured> {
     }
 }
 
-/// The client's side of a run: measures each size of the plan.
+/// The client's side of a run: measures each size of the plan that the two ends agreed on.
 ///
 /// With a `line`, which the server must have too, the floor is measured in each batch of latencies.
 pub(crate) fn call(
     end: &mut End,
-    plan: &Plan,
     line: Option<&Line>,
     clock: &Clock,
     audience: &mut impl Audience,
 ) -> Result<(), Stop> {
+    let plan = end.plan;
     let mut progress = Progress::default();
-    audience.begin()?;
+    audience.begin(&plan)?;
     for size in plan.sizes() {
         audience.add(match plan.mode {
-            Mode::Latency => Measured::Latency(latency::ping(end, plan, size, line, clock, &mut progress)?),
-            Mode::Bandwidth => Measured::Bandwidth(bandwidth::stream(end, plan, size, clock, &mut progress)?),
+            Mode::Latency => Measured::Latency(latency::ping(end, &plan, size, line, clock, &mut progress)?),
+            Mode::Bandwidth => Measured::Bandwidth(bandwidth::stream(end, &plan, size, clock, &mut progress)?),
         })?;
     }
     end.tell(Message::Done)

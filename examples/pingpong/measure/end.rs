@@ -63,10 +63,11 @@ pub(crate) struct Opened {
     completions: CompletionQueue,
     memory: Memory,
     about: String,
+    plan: Plan,
 }
 
 impl Opened {
-    /// Takes what the plan needs of a device.
+    /// Takes what the plan needs of a device. Of all sizes, those that the device has.
     pub(crate) fn open(provider: &Provider, choice: &Choice, plan: &Plan) -> Result<Self, Stop> {
         let device = match &choice.device {
             Some(name) => provider.device(name)?,
@@ -74,6 +75,7 @@ impl Opened {
         };
         let context = device.open()?;
         let longest = context.rules().max_message();
+        let plan = &plan.within(longest);
         if plan.longest() as u64 > longest {
             let (device, size) = (device.name(), plan.longest());
             return Err(Stop::Impossible(format!("{device} has messages of at most {longest} bytes, not {size}")));
@@ -91,7 +93,7 @@ impl Opened {
         };
         prepared.endpoint(&port, gid)?;
         let about = format!("{} over {}, {gid}", device.name(), device.transport());
-        Ok(Opened { prepared, completions, memory, about })
+        Ok(Opened { prepared, completions, memory, about, plan: *plan })
     }
 
     /// Which device it is, and under which address.
@@ -100,8 +102,8 @@ impl Opened {
     }
 
     /// Connects over a stream to the peer, and sees that both ends were started for the same.
-    pub(crate) fn connect(self, stream: TcpStream, plan: &Plan, patience: &Patience) -> Result<End, Stop> {
-        let Opened { prepared, completions, memory, .. } = self;
+    pub(crate) fn connect(self, stream: TcpStream, patience: &Patience) -> Result<End, Stop> {
+        let Opened { prepared, completions, memory, plan, .. } = self;
         let (queue_pair, link) = patience.while_waiting(|patience| connect::establish(prepared, stream, patience))?;
         let own = memory.buffers(OWN_BUFFERS, message::LENGTH)?;
         let mut end = End {
@@ -109,6 +111,7 @@ impl Opened {
             completions,
             link,
             patience: patience.clone(),
+            plan,
             memory,
             own,
             own_send: None,
@@ -119,7 +122,7 @@ impl Opened {
         end.own_send = end.own.pop();
         end.expect_message()?;
         end.barrier()?;
-        end.tell(Message::Hello(*plan))?;
+        end.tell(Message::Hello(plan))?;
         let peer = end.hear()?;
         end.flush()?;
         // From now on each end has a receive posted for the next of the other's messages. The second barrier also sees to
@@ -127,8 +130,10 @@ impl Opened {
         end.expect_message()?;
         end.barrier()?;
         match peer {
-            Message::Hello(peer) if peer == *plan => Ok(end),
-            Message::Hello(peer) => Err(Stop::Disagreement { here: plan.to_string(), there: peer.to_string() }),
+            Message::Hello(peer) => match plan.agreed(peer) {
+                Some(agreed) => Ok(End { plan: agreed, ..end }),
+                None => Err(Stop::Disagreement { here: plan.to_string(), there: peer.to_string() }),
+            },
             other => Err(Stop::Protocol(format!("{other:?} instead of its plan"))),
         }
     }
@@ -141,6 +146,8 @@ pub(crate) struct End {
     completions: CompletionQueue,
     link: connect::Link,
     pub(crate) patience: Patience,
+    /// What both ends were started for.
+    pub(crate) plan: Plan,
     pub(crate) memory: Memory,
     /// Buffers for messages of our own that come, and for one that goes.
     own: Vec<Buffer>,

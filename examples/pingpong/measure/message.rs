@@ -58,18 +58,21 @@ impl Message {
 }
 
 const MAGIC: u64 = u64::from_le_bytes(*b"pingpong");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 impl Message {
     /// Eight numbers, in little-endian order: magic, version, kind, and up to five more.
     pub(crate) fn to_bytes(self) -> [u8; LENGTH] {
         let fields = match self {
             Message::Hello(plan) => {
-                let size = if let Sizes::One(size) = plan.sizes { size as u64 } else { 0 };
+                let (size, up_to) = match plan.sizes {
+                    Sizes::One(size) => (size as u64, 0),
+                    Sizes::UpTo(longest) => (0, longest as u64),
+                };
                 let mode = if plan.mode == Mode::Bandwidth { 1 } else { 0 };
                 // One more than the number, because 0 says that there is none.
                 let option = |number: Option<u64>| number.map_or(0, |number| number.saturating_add(1));
-                [1, mode, size, option(plan.iterations), option(plan.warmup), 0]
+                [1, mode, size, option(plan.iterations), option(plan.warmup), up_to]
             }
             Message::Batch(batch) => [2, batch.number, batch.first, batch.messages as u64, batch.size as u64, 0],
             Message::Ready => [3, 0, 0, 0, 0, 0],
@@ -91,7 +94,7 @@ impl Message {
         for (field, place) in fields.iter_mut().zip(bytes.chunks_exact(8)) {
             *field = place.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
         }
-        let [magic, version, kind, a, b, c, d, _] = fields;
+        let [magic, version, kind, a, b, c, d, e] = fields;
         if magic != MAGIC || version != VERSION {
             return Err(wrong("something else"));
         }
@@ -99,7 +102,7 @@ impl Message {
         Ok(match kind {
             1 => Message::Hello(Plan {
                 mode: if a == 1 { Mode::Bandwidth } else { Mode::Latency },
-                sizes: if b == 0 { Sizes::All } else { Sizes::One(length(b)?) },
+                sizes: if b == 0 { Sizes::UpTo(length(e)?) } else { Sizes::One(length(b)?) },
                 iterations: c.checked_sub(1),
                 warmup: d.checked_sub(1),
             }),
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn each_can_be_read_back() {
         let plan = Plan { mode: Mode::Bandwidth, sizes: Sizes::One(70_000), iterations: Some(5), warmup: Some(0) };
-        let other = Plan { mode: Mode::Latency, sizes: Sizes::All, iterations: None, warmup: None };
+        let other = Plan { mode: Mode::Latency, sizes: Sizes::ALL, iterations: None, warmup: None };
         let batch = Batch { number: 1, first: 2, messages: 3, size: 4 };
         for message in [
             Message::Hello(plan),

@@ -14,8 +14,12 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     One(usize),
-    /// The powers of two from 2 bytes to 8 MiB.
-    All,
+    /// The powers of two from 2 bytes to so many, and to 8 MiB at most.
+    UpTo(usize),
+}
+
+impl Sizes {
+    pub(crate) const ALL: Sizes = Sizes::UpTo(8 << 20);
 }
 
 /// What both ends must agree on before they measure anything.
@@ -40,8 +44,31 @@ impl Plan {
     pub(crate) fn sizes(&self) -> Vec<usize> {
         match self.sizes {
             Sizes::One(size) => vec![size],
-            Sizes::All => (1..=23).map(|power| 1 << power).collect(),
+            Sizes::UpTo(longest) => (1..=23).map(|power| 1 << power).filter(|&size| size <= longest).collect(),
         }
+    }
+
+    /// The same on a device whose messages have so many bytes at most: of all sizes those that it has.
+    pub(crate) fn within(self, most: u64) -> Plan {
+        match self.sizes {
+            Sizes::One(_) => self,
+            Sizes::UpTo(longest) => {
+                Plan { sizes: Sizes::UpTo(usize::try_from(most).map_or(longest, |most| longest.min(most))), ..self }
+            }
+        }
+    }
+
+    /// What both ends can measure, if they were started for the same: of all sizes those that both devices have.
+    pub(crate) fn agreed(self, peer: Plan) -> Option<Plan> {
+        let agreed = match peer.sizes {
+            Sizes::UpTo(longest) => self.within(longest as u64),
+            Sizes::One(_) => self,
+        };
+        let peer = match self.sizes {
+            Sizes::UpTo(longest) => peer.within(longest as u64),
+            Sizes::One(_) => peer,
+        };
+        (agreed == peer).then_some(agreed)
     }
 
     pub(crate) fn longest(&self) -> usize {
@@ -104,7 +131,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.sizes {
             Sizes::One(size) => write!(out, "--size {size}")?,
-            Sizes::All => out.write_str("--all")?,
+            Sizes::UpTo(_) => out.write_str("--all")?,
         }
         if let Some(iterations) = self.iterations {
             write!(out, " --iters {iterations}")?;

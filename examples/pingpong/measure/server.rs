@@ -15,7 +15,8 @@ pub(crate) struct Served {
 }
 
 /// The server's side of a run: does as the client says, until it says that there is nothing more.
-pub(crate) fn serve(end: &mut End, plan: &Plan, line: Option<&Line>) -> Result<Served, Stop> {
+pub(crate) fn serve(end: &mut End, line: Option<&Line>) -> Result<Served, Stop> {
+    let plan = end.plan;
     let mut served = Served::default();
     let mut batches = 0;
     let (mut size, mut receives, mut replies): (_, Vec<Buffer>, Vec<Buffer>) = (0, Vec::new(), Vec::new());
@@ -28,7 +29,7 @@ pub(crate) fn serve(end: &mut End, plan: &Plan, line: Option<&Line>) -> Result<S
         if end.patience.interrupted() {
             return Err(Stop::Interrupted);
         }
-        check(&batch, plan)?;
+        check(&batch, &plan)?;
         if batch.size != size {
             // The old ones first give their memory back.
             receives.clear();

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU16, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-/// A Thunderbolt fabric in this process: hosts, devices, cables.
+/// A Thunderbolt fabric in software, of this process alone or shared with others: hosts, devices, cables.
 ///
 /// Each cable joins one device of one host to one device of another; nothing is routed. A program drives each host
 /// through a [`Provider`](crate::Provider), as it would drive a Mac.

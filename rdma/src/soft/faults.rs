@@ -16,7 +16,7 @@ use crate::{Error, Gid, Result};
 use core::ffi::c_int;
 use core::time::Duration;
 
-/// A plan of faults for a fabric. It is written as text: see [`FromStr`](#impl-FromStr-for-Faults).
+/// A plan of faults for a fabric. It is written as text: see [`FromStr`](struct.Faults.html#impl-FromStr-for-Faults).
 ///
 /// ```
 /// use rdma::soft::{Fabric, Profile, Topology};

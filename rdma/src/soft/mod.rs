@@ -4,9 +4,10 @@
 //! code that drives a Mac's controller is line for line the code that runs here. Limits, refusals and oddities are the
 //! device's, each with its source; see `docs/device.md` of the repository for what a program has to know.
 //!
-//! How it works: there is no engine thread. A message is copied once, from the sender's memory to the receiver's, by
-//! whoever completes the match of a send and a receive, inside that call. Payloads of up to 48 bytes travel in the cache
-//! line of the completion and reach the receiver's buffer when it polls.
+//! How it works: there is no engine thread. Within a process a message is copied once, from the sender's memory to the
+//! receiver's, by whoever completes the match of a send and a receive, inside that call; payloads of up to 48 bytes travel in
+//! the cache line of the completion and reach the receiver's buffer when it polls. Between processes it is copied twice: by
+//! the sender into memory that both map, when it posts, and by the receiver out of it, when it polls.
 
 // The trusted base of the software device: raw objects for C callers, and memory that two threads share.
 #![allow(unsafe_code)]

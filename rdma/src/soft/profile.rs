@@ -56,7 +56,7 @@ pub(crate) enum Access {
 /// What a device does, as a set of limits and switches. See the constructors for the profiles there are.
 ///
 /// Any of them can be changed, by text: `"thunderbolt,regions=8,over_posting=lost".parse()`, see its
-/// [`FromStr`](#impl-FromStr-for-Profile).
+/// [`FromStr`](struct.Profile.html#impl-FromStr-for-Profile).
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub(crate) name: Cow<'static, str>,

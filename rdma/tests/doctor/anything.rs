@@ -70,8 +70,10 @@ proptest! {
         peer in any::<String>(),
     ) {
         let peer = peer.parse().ok();
-        let facts =
-            Mac { os, chip, rdma_ctl, thunderbolt, hardware_ports, interfaces, power, library, named_library, peer };
+        let is_soft = peer.is_none();
+        let facts = Mac {
+            os, chip, rdma_ctl, thunderbolt, hardware_ports, interfaces, power, library, named_library, is_soft, peer,
+        };
         check(&assess::mac(&facts));
     }
 
@@ -86,6 +88,7 @@ proptest! {
 
     #[test]
     fn any_linux(library in told(), limits in told(), status in told(), named_library in prop::option::of(any::<String>())) {
-        check(&assess::linux(&Linux { library, named_library, limits, status }));
+        let is_soft = named_library.is_none();
+        check(&assess::linux(&Linux { library, named_library, is_soft, limits, status }));
     }
 }

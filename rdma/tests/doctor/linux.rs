@@ -38,6 +38,16 @@ fn no_hardware() {
     assert_eq!(wrong(&assess(&named))[0], (Problem, "library", ""));
 }
 
+/// Nobody is told to set what is set.
+#[test]
+fn no_hardware_and_the_software_fabric_in_use() {
+    for (is_soft, words) in [(false, "RDMA_PROVIDER=soft"), (true, "which is used now")] {
+        let findings = assess(&Linux { library: told(NO_DEVICES), is_soft, ..linux() });
+        let remedy = only(&findings, "devices").remedy.clone().unwrap();
+        assert!(remedy.contains(words), "{remedy}");
+    }
+}
+
 #[test]
 fn limits_that_are_not_told() {
     let findings = assess(&Linux { limits: Told::Missing, ..linux() });

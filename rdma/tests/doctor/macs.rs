@@ -255,6 +255,7 @@ fn no_tool_at_all() {
             power: told.clone(),
             library: told.clone(),
             named_library: None,
+            is_soft: false,
             peer: Some("26.4".parse().unwrap()),
         };
         let findings = mac(&facts);

@@ -38,13 +38,14 @@ pub(crate) fn healthy() -> Mac {
         power: told(PMSET),
         library: told(LIBRARY),
         named_library: None,
+        is_soft: false,
         peer: None,
     }
 }
 
 /// A Linux machine with RDMA hardware and little memory to lock.
 pub(crate) fn linux() -> Linux {
-    Linux { library: told(LIBRARY), named_library: None, limits: told(LIMITS), status: told(STATUS) }
+    Linux { library: told(LIBRARY), named_library: None, is_soft: false, limits: told(LIMITS), status: told(STATUS) }
 }
 
 /// Replaces something that must be there.
