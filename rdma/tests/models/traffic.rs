@@ -5,11 +5,14 @@
 //! Used by the property tests beside it and by the fuzz target of the same name.
 #![allow(dead_code, unreachable_pub)]
 
+mod rules;
+
 use rdma::soft::Fabric;
 use rdma::{
-    Completion, CompletionQueue, Context, DepthUnit, Direction, Endpoint, ErrorKind, Memory, MemoryRegion,
-    PreparedQueuePair, ProtectionDomain, Provider, QueuePair, Status,
+    Completion, CompletionQueue, Context, Direction, Endpoint, ErrorKind, Memory, MemoryRegion, PreparedQueuePair,
+    ProtectionDomain, Provider, QueuePair, Status,
 };
+use rules::{FRAME, Rules, contents, frames};
 use std::collections::VecDeque;
 
 /// How many queue pairs each host has room for.
@@ -18,7 +21,6 @@ pub const LINES: usize = 2;
 pub const REQUESTS: usize = 4;
 /// What is asked for as depth. What is granted the device says.
 const DEPTH: u32 = 256;
-const FRAME: usize = 4096;
 /// Enough for what is in flight at once: in most cases short messages alone, which keeps a case cheap.
 const MEMORY: [usize; 2] = [1 << 20, 12 << 20];
 
@@ -123,58 +125,6 @@ pub struct World {
     plugged: bool,
     tokens: u64,
     rules: Rules,
-}
-
-/// What the device's profile makes a difference for.
-#[derive(Clone, Copy)]
-struct Rules {
-    longest: usize,
-    /// Depth counts frames, both ends must post as many of them, and a send waits for its receive. Otherwise depth counts
-    /// requests, and a send without a receive is lost.
-    frames: bool,
-    granted: usize,
-}
-
-/// On an adapter every receive is at least, and every send at most as long: one that does not fit ends the queue pair, which
-/// `tests/classic` has.
-const FITTING: usize = 2 * FRAME + 1;
-
-impl Rules {
-    fn of(context: &Context) -> Self {
-        let rules = context.rules();
-        let frames = rules.depth_unit() == DepthUnit::Frames;
-        Rules { longest: rules.max_message() as usize, frames, granted: if frames { 1023 } else { 511 } }
-    }
-
-    fn places(self, length: usize) -> usize {
-        if self.frames { frames(length) } else { 1 }
-    }
-
-    /// The length of a request, so that it can be posted.
-    fn length(self, length: usize, receive: bool) -> usize {
-        match (self.frames, receive) {
-            (true, _) => length.min(self.longest),
-            (false, true) => length.max(FITTING),
-            (false, false) => length.min(FITTING),
-        }
-    }
-}
-
-fn frames(length: usize) -> usize {
-    length.div_ceil(FRAME)
-}
-
-/// The contents of a message, from its token.
-fn contents(token: u64, length: usize) -> Vec<u8> {
-    let mut state = token.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..length)
-        .map(|index| {
-            if index % 61 == 0 {
-                state = state.rotate_left(23).wrapping_mul(0xd134_2543_de82_ef95) | 1;
-            }
-            (state >> (index % 56)) as u8
-        })
-        .collect()
 }
 
 impl World {
