@@ -45,7 +45,7 @@ fn meet(faults: Faults) {
         let domain = context.protection_domain()?;
         let completions = context.completion_queue(4)?;
         let _region = domain.allocate(4096)?;
-        domain.queue_pair(&completions).build()?;
+        let _queue_pair = domain.queue_pair(&completions).build()?;
         Ok(())
     };
     if let Err(error) = calls() {

@@ -5,6 +5,7 @@
 
 #[path = "../../examples/doctor/assess/mod.rs"]
 mod assess;
+#[allow(dead_code, reason = "the program makes what the target does not")]
 #[path = "../../examples/doctor/facts.rs"]
 mod facts;
 #[path = "../../examples/doctor/finding.rs"]

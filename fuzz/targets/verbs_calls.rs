@@ -299,8 +299,7 @@ fn call(choices: &mut Choices<'_>, hosts: &[Host; 2], world: &mut World) {
                 let context = world.pointer(choices, Kind::Context);
                 let channel = if choices.below(16) == 0 { 8 as *mut _ } else { null_mut() };
                 let vector = if choices.below(16) == 0 { number(choices) as c_int } else { 0 };
-                let queue =
-                    (verbs.create_cq)(context, number(choices) as c_int, 8 as *mut c_void, channel, vector);
+                let queue = (verbs.create_cq)(context, number(choices) as c_int, 8 as *mut c_void, channel, vector);
                 world.made(queue, Kind::Queue);
             }
             5 | 6 => {
