@@ -18,7 +18,7 @@ pub(crate) enum Stop {
     /// Nothing came, although the peer's program lives.
     #[error(
         "no message from the peer within {0:?}, although its program is running (are the two devices joined by one cable, \
-         or hosts of one fabric in one process? --timeout waits longer)"
+         or hosts of one fabric (between processes: the same RDMA_SOFT_FABRIC)? --timeout waits longer)"
     )]
     Silent(Duration),
     /// The two programs were started for different measurements.
