@@ -42,7 +42,7 @@ expect 0 'received "hello"' send_recv
 expect 0 'receiver'"'"'s mapping is at' zero_copy
 expect 0 '4 hosts, 12 messages' mesh
 expect 0 '2 hosts, 2 messages' mesh 2 --size 16773120
-expect 1 '16773120 is the most' mesh --size 16773121
+expect 1 'at most 16773120 bytes' mesh --size 16773121
 expect 2 'not in 2..=16' mesh 1
 
 expect 0 'PORT_ACTIVE (4)' devices --provider soft
