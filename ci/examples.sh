@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every example as a newcomer would, for a moment, and then every failure that one can bring about without hardware:
+# Runs every example as a new user would, for a moment, and then every failure that one can bring about without hardware:
 # the exit status must be right, a failure says so in one line, nothing panics and nothing hangs.
 set -euo pipefail
 CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
