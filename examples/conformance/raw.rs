@@ -200,8 +200,9 @@ impl Region {
             (Some(iova), Some(register)) => unsafe { register(pd, base.cast(), length, iova, access as c_uint) },
             (Some(_), None) => return Err(Answer::Null(libc::ENOSYS)),
         };
+        let raw = made(raw)?;
         let memory = ManuallyDrop::new(memory.clone());
-        Ok(Rc::new(Region { raw: made(raw)?, memory, offset, length, domain: domain.clone() }))
+        Ok(Rc::new(Region { raw, memory, offset, length, domain: domain.clone() }))
     }
 
     /// The local and the remote key.
