@@ -57,6 +57,8 @@ fn domain_uuid(fabric: u16, host: usize) -> Gid {
     raw[..8].copy_from_slice(&halves[0]);
     raw[8..].copy_from_slice(&halves[1]);
     (raw[6], raw[8]) = (raw[6] & 0x0f | 0x40, raw[8] & 0x3f | 0x80);
+    // Never what looks like a link-local address, as one in a thousand would.
+    raw[0] &= 0x7f;
     Gid::from_bytes(raw)
 }
 
