@@ -5,6 +5,7 @@ use super::topology::{End, Topology};
 use core::fmt;
 use rdma_sys as sys;
 use std::backtrace::Backtrace;
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Something that not every device takes.
@@ -195,7 +196,8 @@ impl Lint {
             stack: Arc::new(Backtrace::force_capture()),
         };
         if self.prints {
-            eprintln!("rdma: {finding}");
+            // Not `eprintln`, which panics where standard error takes nothing.
+            let _ = writeln!(std::io::stderr(), "rdma: {finding}");
         }
         findings.push((end, finding));
     }

@@ -29,7 +29,8 @@ pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted:
         Meeting { ending: Ending { status: verdict, copied, length: rest, immediate, lost }, rest: 0 }
     };
     match limits.matching {
-        Matching::Frames => whole(matching::judge(receiver, rest, frames, posted)),
+        // In the unit of the profile's depth, as `matching` has it.
+        Matching::Frames => whole(matching::judge(receiver, rest, limits.places(rest).unwrap_or(frames), posted)),
         Matching::Mispairing => {
             let mut meeting = whole(matching::judge(receiver, rest, frames, posted));
             if frames > posted.places {

@@ -182,3 +182,23 @@ fn limits_are_numbers() {
         assert_eq!((attributes.max_qp, attributes.max_mr, attributes.max_pd), (40, 2, 1));
     }
 }
+
+/// The rules of matching and the unit of depth are two things; a lint changes neither.
+#[test]
+fn matching_does_not_depend_on_the_unit_of_depth() {
+    for profile in ["classic,matching=frames", "classic,matching=frames,lint=yes"] {
+        let two = two(profile);
+        assert_eq!(two.b.post_recv(two.qp_b, 1, two.mem_b.sge(0, 3 * FRAME)), 0);
+        assert_eq!(two.a.post_send(two.qp_a, 2, two.mem_a.sge(0, 2 * FRAME)), 0);
+        let received = two.b.wait(1)[0];
+        assert_eq!((received.status, received.byte_len as usize), (status::IBV_WC_SUCCESS, 2 * FRAME), "{profile}");
+        assert_eq!(two.a.wait(1)[0].status, status::IBV_WC_SUCCESS);
+    }
+    let two = two("classic,matching=packets");
+    assert_eq!(two.a.post_send(two.qp_a, 9, two.mem_a.sge(0, 2 * FRAME)), 0);
+    assert_eq!(two.b.post_recv(two.qp_b, 1, two.mem_b.sge(0, FRAME)), 0);
+    two.b.wait(1);
+    assert!(two.a.poll().is_empty(), "the second frame has no receive yet");
+    assert_eq!(two.b.post_recv(two.qp_b, 2, two.mem_b.sge(0, FRAME)), 0);
+    assert_eq!((two.b.wait(1)[0].wr_id, two.a.wait(1)[0].wr_id), (2, 9));
+}

@@ -9,6 +9,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -256,7 +257,8 @@ impl State {
 impl Drop for State {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.trace());
+            // Not `eprintln`, which panics where standard error takes nothing.
+            let _ = writeln!(std::io::stderr(), "{}", self.trace());
         }
     }
 }

@@ -7,7 +7,7 @@ use super::outbound::Target;
 use crate::soft::matching::{self, judge};
 use crate::soft::overrun;
 use crate::soft::profile::Matching;
-use crate::soft::queue_pair::{Attention, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SoftQp};
+use crate::soft::queue_pair::{Attention, Limits, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SoftQp};
 use crate::soft::rules::{self, Meeting};
 use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
@@ -84,7 +84,7 @@ fn complete(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
         // SAFETY: as in `write`.
         let record = unsafe { &mut *qp.sends.at(send.matched) };
         if let (Some(_), Some(outbound)) = (record.message, &mut send.outbound) {
-            let receives = if qp.limits.matching == Matching::Packets { record.places } else { 1 };
+            let receives = if qp.limits.matching == Matching::Packets { Limits::frames_of(record.length) } else { 1 };
             let receives = if record.doubled { 2 * receives } else { receives };
             if !outbound.covered(receives, || presence.is_dark()) {
                 return;
