@@ -45,7 +45,7 @@ unpack_compiler() {
     rm -rf -- "$new"
     mkdir -p "$new/packages"
     # The host's standard library is a package of a versioned name, and so is LLVM, of which the newest will do.
-    standard=$(apt-cache depends libstd-rust-web-dev | sed -n 's/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p' | head -n 1)
+    standard=$(apt-cache depends libstd-rust-web-dev | sed -n '0,/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/s//\1/p')
     llvm=$(apt-cache pkgnames lld- | sed -n 's/^lld-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
     echo "fetching rustc $(candidate rustc-web) and LLVM $llvm"
     fetch "$new/packages" rustc-web cargo-web rust-web-clippy rust-web-src libstd-rust-web-dev "$standard" \

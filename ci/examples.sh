@@ -22,7 +22,7 @@ expect() {
     shift 2
     echo "\$ $*"
     timeout -k 5 "$deadline" "$@" >"$scratch/out" 2>"$scratch/error" </dev/null || status=$?
-    if [ "$status" -ne "$wanted" ] || ! cat "$scratch/out" "$scratch/error" | grep -qF -- "$words" ||
+    if [ "$status" -ne "$wanted" ] || ! grep -qF -- "$words" "$scratch/out" "$scratch/error" ||
         grep -q panicked "$scratch/error"; then
         echo "status $status instead of $wanted, or not \"$words\":"
         cat "$scratch/out" "$scratch/error"

@@ -73,10 +73,18 @@ for place in 'https://example.org/home/x' '$root/root/x' 'docs/wo''rk/x' '/usr/l
     accept words docs/notes.md "$place"
 done
 
+for pipe in 'ls | he''ad -n 1' 'f | gr''ep -q x' 'f | gr''ep -om1 x' 'x=$(f | aw''k "/x/ { print; exit }")' 'f | se''d -n "/x/{p;q}"'; do
+    refuse pipes benches/compare/run.sh "$pipe"
+    accept pipes docs/notes.md "$pipe"
+done
+for pipe in 'head -n 1 file' 'grep -q x file || y' 'f | tail -n 1' 'f | grep -o x' 'f | awk "NR == 1"' 'f | sed -n "0,/x/p"'; do
+    accept pipes benches/compare/run.sh "$pipe"
+done
+
 # Where git cannot look, nothing may pass.
 put "$safe" 'fn f() {}'
 mv .git elsewhere
-for gate in unsafe length words; do
+for gate in unsafe length words pipes; do
     if GIT_CEILING_DIRECTORIES=${folder%/*} ci/gates.sh "$gate" >/dev/null 2>&1; then
         echo "gate $gate: passed without a repository"
         wrong=1

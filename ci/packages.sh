@@ -7,7 +7,7 @@ apt_updated=no
 
 # Whether a package is installed.
 is_installed() {
-    dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'
+    [[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null) == ii* ]]
 }
 
 apt() {
@@ -49,7 +49,8 @@ install_libclang() {
         fi
     done
     [ "$(id -u)" -ne 0 ] || apt_update
-    version=$(apt-cache depends libclang-dev | grep -om1 'libclang-[0-9]\+-dev' | grep -o '[0-9]\+') || {
+    version=$(apt-cache depends libclang-dev | sed -n '0,/^ *Depends: libclang-\([0-9]*\)-dev$/s//\1/p')
+    [ -n "$version" ] || {
         echo "the package lists know no libclang" >&2
         return 1
     }
