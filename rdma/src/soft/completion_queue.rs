@@ -11,7 +11,8 @@ use super::matching;
 use super::object::CqObject;
 use super::overrun::{self, Fill};
 use super::post::flushed;
-use super::queue_pair::{Attention, Body, Done, LOST, Slot, SoftQp};
+use super::queue_pair::{Apart, Attention, Body, Done, INLINE, LOST, Slot, SoftQp};
+use super::prefetch;
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
 use super::shared::exchange;
@@ -25,6 +26,7 @@ use rdma_sys as sys;
 use std::sync::Arc;
 use sys::{ibv_wc_opcode as opcode, ibv_wc_status as status};
 
+/// Its latch is written at each poll, and the peer's poster reads `fill`: they share no cache line.
 #[repr(C)]
 pub(crate) struct SoftCq {
     pub(crate) abi: CqObject,
@@ -36,7 +38,7 @@ pub(crate) struct SoftCq {
     pub(crate) fill: Fill,
     /// Whether there is a plan of faults.
     pub(crate) faulty: bool,
-    pub(crate) poll: Latch<Sources>,
+    pub(crate) poll: Apart<Latch<Sources>>,
 }
 
 // SAFETY: the ABI prefix is never written after it was made; its raw pointers are kept by the Arcs beside it.
@@ -58,6 +60,8 @@ pub(crate) struct Sources {
     turn: usize,
 }
 
+/// Written by the poller alone, in lines of its own.
+#[repr(align(128))]
 struct Source {
     qp: Arc<SoftQp>,
     side: Side,
@@ -95,7 +99,7 @@ impl SoftCq {
     }
 
     pub(crate) fn attach(&self, qp: &Arc<SoftQp>, side: Side) {
-        let mut sources = self.poll.lock();
+        let mut sources = self.poll.0.lock();
         let flags = match side {
             Side::Send => Attention::WAITS,
             // In a shared fabric nobody else helps this side's sends: who polls for the answer only must, too.
@@ -112,7 +116,7 @@ impl SoftCq {
     /// Forgets a queue pair; what it had completed and nobody polled is gone with it, as on Apple's device, where polling
     /// walks the queue pair's own ring (SQCU, from the provider's code).
     pub(crate) fn detach(&self, qp: &SoftQp) {
-        let mut sources = self.poll.lock();
+        let mut sources = self.poll.0.lock();
         sources.list.retain(|source| !ptr::eq(&*source.qp, qp));
         sources.turn = 0;
         self.fill.divide(self.capacity(), sources.list.len());
@@ -121,7 +125,7 @@ impl SoftCq {
 
     /// Takes the queues of a queue pair as polled up to what was posted, when it goes back to RESET.
     pub(crate) fn skip(&self, qp: &SoftQp, side: Side, posted: u64, places: u64) {
-        let mut sources = self.poll.lock();
+        let mut sources = self.poll.0.lock();
         for source in sources.list.iter_mut().filter(|source| ptr::eq(&*source.qp, qp) && source.side == side) {
             source.next = posted;
             source.places = places;
@@ -131,19 +135,19 @@ impl SoftCq {
 
     /// Lets what has arrived for a queue pair go to its receives.
     pub(crate) fn settle_arrivals(&self, qp: &SoftQp) {
-        if let Some(source) = self.poll.lock().receives_of(qp) {
+        if let Some(source) = self.poll.0.lock().receives_of(qp) {
             source.settle_arrivals();
         }
     }
 
     /// The first receive of a queue pair that no message was taken for.
     pub(crate) fn next_receive(&self, qp: &SoftQp) -> u64 {
-        self.poll.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
+        self.poll.0.lock().receives_of(qp).map_or(0, |source| source.next.max(source.settled))
     }
 
     /// Whether the peer has left the connection, and all that it sent before was taken.
     pub(crate) fn is_deserted(&self, qp: &SoftQp) -> bool {
-        let mut sources = self.poll.lock();
+        let mut sources = self.poll.0.lock();
         sources.receives_of(qp).is_some_and(|source| {
             let next = source.next.max(source.settled);
             source.inbound.as_ref().is_some_and(|inbound| matches!(inbound.next(next), Next::End))
@@ -152,7 +156,7 @@ impl SoftCq {
 
     /// Says where a queue pair's receives get their messages from. Once it returns, they get none from elsewhere.
     pub(crate) fn set_inbound(&self, qp: &SoftQp, inbound: Option<Inbound>) {
-        let mut sources = self.poll.lock();
+        let mut sources = self.poll.0.lock();
         if let Some(source) = sources.receives_of(qp) {
             source.inbound = inbound.map(Box::new);
         }
@@ -198,41 +202,45 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut sys::ibv_cq, count: c_int, wc: 
         return -libc::EINVAL;
     }
     let wanted = count as usize;
-    let mut sources = cq.poll.lock();
+    let mut sources = cq.poll.0.lock();
     let Sources { list, turn } = &mut *sources;
     let (mut taken, mut failing) = (0, None);
     let length = list.len();
-    for step in 0..length {
-        let mut index = *turn + step;
-        if index >= length {
-            index -= length;
+    let (mut last, mut part) = list.split_at_mut((*turn).min(length));
+    let mut index = *turn;
+    'full: loop {
+        for source in part {
+            index += 1;
+            let attention = source.qp.attention.0.has(source.flags);
+            if !attention && source.is_idle() {
+                continue;
+            }
+            // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
+            let out = unsafe { wc.add(taken) };
+            let room = wanted - taken;
+            if attention {
+                failing = source.attend().or(failing);
+            }
+            taken += match source.side {
+                // SAFETY: `out` has `room` cells left.
+                Side::Send => unsafe { source.poll_sends(out, room) },
+                // SAFETY: as above.
+                Side::Receive => unsafe {
+                    if source.inbound.is_some() && cq.fill.is_watched() {
+                        source.settle_arrivals();
+                    }
+                    source.poll_receives(out, room)
+                },
+            };
+            if taken == wanted {
+                *turn = if index >= length { index - length } else { index };
+                break 'full;
+            }
         }
-        let source = &mut list[index];
-        let attention = source.qp.attention.0.has(source.flags);
-        if !attention && source.is_idle() {
-            continue;
-        }
-        // SAFETY: wc has room for `count` completions, promised by the caller, and `taken` is at most that.
-        let out = unsafe { wc.add(taken) };
-        let room = wanted - taken;
-        if attention {
-            failing = source.attend().or(failing);
-        }
-        taken += match source.side {
-            // SAFETY: `out` has `room` cells left.
-            Side::Send => unsafe { source.poll_sends(out, room) },
-            // SAFETY: as above.
-            Side::Receive => unsafe {
-                if source.inbound.is_some() && cq.fill.is_watched() {
-                    source.settle_arrivals();
-                }
-                source.poll_receives(out, room)
-            },
-        };
-        if taken == wanted {
-            *turn = if index + 1 == length { 0 } else { index + 1 };
+        if last.is_empty() {
             break;
         }
+        part = core::mem::take(&mut last);
     }
     if taken != 0 {
         cq.fill.polled(taken as u64);
@@ -409,6 +417,10 @@ impl Source {
             self.places += u64::from(record.places);
             if done.status == LOST {
                 continue;
+            }
+            if done.length > INLINE as u32 {
+                // On their way while the completion is written and looked at.
+                prefetch::bytes(record.address as *const u8);
             }
             let mut outcome = status(u32::from(done.status));
             if done.flags & Done::INLINE != 0 {

@@ -22,5 +22,5 @@ pub(crate) fn wait_for_copies(_wiring: &Still, qp: &SoftQp) {
     if let Some(peer) = peer {
         drop(peer.send.0.lock());
     }
-    drop(qp.receive_cq.poll.lock());
+    drop(qp.receive_cq.poll.0.lock());
 }

@@ -6,6 +6,7 @@
 //! Each send and each receive is used once, in order. What other profiles do differently is in `rules.rs`.
 
 use super::overrun;
+use super::prefetch;
 use super::queue_pair::{Attention, Done, INLINE, LOST, Posted, SendQueue, SendRecord, Slot, SoftQp};
 use super::rules;
 use super::shared::exchange;
@@ -51,6 +52,12 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                     }
                     if transfer(qp, peer, record, slot, lap, &mut send.pace) {
                         send.next_slot += 1;
+                        send.long = record.length > INLINE as u32;
+                        if send.long {
+                            // It says where the next one is to go, which will probably be as long. (Of a short one the slot
+                            // is all that is written, and to ask for it now and again in `prepare` costs more than it saves.)
+                            prefetch::to_read(peer.slots.at(send.next_slot));
+                        }
                     }
                 }
             }
@@ -67,6 +74,16 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
     }
     if qp.attention.0.has(Attention::WAITS) {
         settle(qp, send);
+    }
+}
+
+/// Asks for the line that the next send will write, so that it is on its way while the request is looked at.
+#[inline]
+pub(crate) fn prepare(send: &SendQueue) {
+    if let Some(peer) = &send.peer {
+        prefetch::to_write(peer.slots.at(send.next_slot));
+    } else if let Some(outbound) = &send.outbound {
+        outbound.prepare();
     }
 }
 
@@ -166,7 +183,7 @@ pub(crate) unsafe fn deliver(
             // SAFETY: the source can be read, promised by the caller; the payload has room for INLINE bytes.
             unsafe { small::copy(source, (&raw mut (*done).payload).cast(), length) };
         } else {
-            let target = (u64::from(posted.address[1]) << 32 | u64::from(posted.address[0])) as *mut u8;
+            let target = posted.address as *mut u8;
             // SAFETY: promised by the caller; the deregistration of the target's region waits for our latch, too. The
             // ranges may overlap if one process plays both hosts, which `Pace::copy` allows.
             unsafe { pace.copy(source, target, length) };

@@ -31,6 +31,7 @@ mod object;
 mod overrun;
 mod portability;
 mod post;
+mod prefetch;
 mod profile;
 mod profile_text;
 mod protection_domain;

@@ -60,7 +60,7 @@ pub(crate) fn watch(cq: &SoftCq) {
     if cq.fill.watched.load(Ordering::Relaxed) {
         return;
     }
-    let sources = cq.poll.lock();
+    let sources = cq.poll.0.lock();
     if !cq.fill.watched.swap(true, Ordering::SeqCst) {
         cq.fill.unpolled.store(sources.waiting() as i64, Ordering::SeqCst);
     }

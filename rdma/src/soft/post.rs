@@ -2,7 +2,7 @@
 
 use super::profile::{Matching, ReturnStyle};
 use super::queue_pair::{
-    Attention, Body, Done, INLINE, InlineCell, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot,
+    Attention, Done, INLINE, InlineCell, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot,
     SoftQp,
 };
 use super::ring::Ring;
@@ -70,6 +70,7 @@ pub(crate) unsafe extern "C" fn post_send(
         return in_style(qp.device.profile.post_errors, errno);
     }
     let mut send = qp.send.0.lock();
+    matching::prepare(&send);
     if qp.limits.special {
         rules::use_again(qp, &mut send);
     }
@@ -287,22 +288,26 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
     // SAFETY: the slot exists for the life of the ring.
     let slot = unsafe { &*qp.slots.at(counter) };
     let lap = qp.slots.lap(counter);
-    let (body, mark) = if receive.state == state::IBV_QPS_ERR {
+    let body = slot.body.get();
+    let mark = if receive.state == state::IBV_QPS_ERR {
         receive.consumed = counter + 1;
-        (Body { done: flushed(overrun::admit(&qp.receive_cq, qp)) }, Slot::done(lap))
+        let done = flushed(overrun::admit(&qp.receive_cq, qp));
+        // SAFETY: the slot is the owner's: the poller released its last use (checked above), and no matcher takes it before
+        // the mark says posted.
+        unsafe { (&raw mut (*body).done).write(done) };
+        Slot::done(lap)
     } else {
         let posted = Posted {
-            address: [sge.addr as u32, (sge.addr >> 32) as u32],
+            address: sge.addr,
             length: sge.length,
             key: sge.lkey,
             places,
             forbidden: u32::from(forbidden),
         };
-        (Body { posted }, Slot::posted(lap))
+        // SAFETY: as above.
+        unsafe { (&raw mut (*body).posted).write(posted) };
+        Slot::posted(lap)
     };
-    // SAFETY: the slot is the owner's: the poller released its last use (checked above), and no matcher takes it before
-    // the mark says posted.
-    unsafe { ptr::write(slot.body.get(), body) };
     slot.mark.store(mark, Ordering::Release);
     receive.posted += 1;
     receive.posted_places += u64::from(places);

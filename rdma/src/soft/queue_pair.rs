@@ -214,6 +214,8 @@ pub(crate) struct SendQueue {
     pub(crate) next_slot: u64,
     /// How long messages are copied.
     pub(crate) pace: Pace,
+    /// The last message did not travel with its completion.
+    pub(crate) long: bool,
     /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
     pub(crate) delivered: u32,
     /// What the plan of faults has for that send, once it was asked.
@@ -303,12 +305,12 @@ pub(crate) union Body {
     pub(crate) done: Done,
 }
 
-/// A receive that waits for a message.
-#[repr(C)]
+/// A receive that waits for a message. Packed, because it follows the mark, and the address is one word.
+#[repr(C, packed(4))]
 #[derive(Clone, Copy)]
 pub(crate) struct Posted {
-    pub(crate) address: [u32; 2],
     pub(crate) length: u32,
+    pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) places: u32,
     /// The range or the region's access do not allow the write.

@@ -25,7 +25,7 @@ impl Provider {
         // SAFETY: promised by the caller.
         let verbs = unsafe { sys::Verbs::load(path) }.map_err(|error| Error::no_library(&error, Chosen::Program))?;
         // SAFETY: promised by the caller; a loaded library is never unloaded.
-        Ok(Provider::new(unsafe { Library::new(verbs, None) }))
+        Ok(Provider::new(unsafe { Library::new(verbs) }))
     }
 
     /// A function table that the caller made or loaded.
@@ -36,7 +36,7 @@ impl Provider {
     /// without harm is laid down in docs/safety.md of the repository.
     pub unsafe fn from_verbs(verbs: sys::Verbs) -> Self {
         // SAFETY: promised by the caller.
-        Provider::new(unsafe { Library::new(verbs, None) })
+        Provider::new(unsafe { Library::new(verbs) })
     }
 }
 

@@ -12,15 +12,18 @@ use std::sync::Arc;
 /// A function table. It is valid for ever (a library is never unloaded) or while `_keep` lives (a software host's).
 pub(crate) struct Library {
     pub(crate) verbs: sys::Verbs,
+    /// Whether it is the software device, which any number of threads may post to and poll at once, whatever device it
+    /// stands for.
+    pub(crate) is_soft: bool,
     _keep: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Library {
     /// # Safety
     ///
-    /// The table holds functions of one verbs library, callable from any thread for as long as `keep` lives.
-    pub(crate) unsafe fn new(verbs: sys::Verbs, keep: Option<Box<dyn Any + Send + Sync>>) -> Arc<Self> {
-        Arc::new(Library { verbs, _keep: keep })
+    /// The table holds functions of one verbs library, callable from any thread and for ever.
+    pub(crate) unsafe fn new(verbs: sys::Verbs) -> Arc<Self> {
+        Arc::new(Library { verbs, is_soft: false, _keep: None })
     }
 
     /// The platform's library.
@@ -30,15 +33,16 @@ impl Library {
             Error::no_library(&error, if named { Chosen::Variable } else { Chosen::Platform })
         })?;
         // SAFETY: a loaded library is never unloaded, and verbs libraries may be called from any thread.
-        Ok(unsafe { Library::new(verbs, None) })
+        Ok(unsafe { Library::new(verbs) })
     }
 
     /// A host of a software fabric.
     #[cfg(feature = "soft")]
     pub(crate) fn soft(host: &crate::soft::Host) -> Result<Arc<Self>> {
         let place = crate::soft::Place::take(host)?;
-        // SAFETY: the table's functions are ours, and the place, which holds the host, is kept with it.
-        Ok(unsafe { Library::new(crate::soft::table(place.get_device_list()), Some(Box::new(place))) })
+        // The table's functions are ours, and the place, which holds the host, is kept with it.
+        let verbs = crate::soft::table(place.get_device_list());
+        Ok(Arc::new(Library { verbs, is_soft: true, _keep: Some(Box::new(place)) }))
     }
 
     /// Lists the devices.

@@ -52,7 +52,7 @@ pub(super) unsafe extern "C" fn create_cq(
             users: AtomicU32::new(0),
             fill: Fill::default(),
             faulty,
-            poll: Latch::new(Sources::default()),
+            poll: Apart(Latch::new(Sources::default())),
         })))
     }))
 }
@@ -162,6 +162,7 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             matched: 0,
             next_slot: 0,
             pace: Pace::default(),
+            long: false,
             delivered: 0,
             fate: None,
             used: Duration::ZERO,

@@ -13,6 +13,7 @@ use super::layout::AreaLayout;
 use super::membership::{Member, Membership};
 use super::owners;
 use crate::Result;
+use crate::soft::prefetch;
 use crate::soft::profile::FRAME;
 use crate::soft::stream::Pace;
 use crate::soft::topology::End;
@@ -113,6 +114,12 @@ impl Area {
         _frames.for_each(|frame| {
             self.uses[usize::from(frame)].get();
         });
+    }
+
+    /// For the writer, who will soon write this descriptor.
+    #[inline]
+    pub(crate) fn prepare(&self, index: u64) {
+        prefetch::to_write(self.descriptor(index));
     }
 
     /// For the writer: see [`Descriptor::put_inline`].

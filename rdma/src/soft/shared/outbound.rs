@@ -200,6 +200,12 @@ impl<K> Outbound<K> {
         self.peer().head.0.link.load(Ordering::Acquire) == self.link.0
     }
 
+    /// Asks for the line that the next message will be announced in.
+    #[inline]
+    pub(crate) fn prepare(&self) {
+        self.area.prepare(self.written);
+    }
+
     /// Writes a message. Returns its number, or `None` if there is no room.
     ///
     /// # Safety
