@@ -210,7 +210,7 @@ impl DeviceRules {
         match self.unit {
             DepthUnit::Requests => 1,
             // At most max_message, which max_depth bounds: see `new`.
-            DepthUnit::Frames => (length.div_ceil(FRAME as u32) as u16).max(1),
+            DepthUnit::Frames => ((length.max(1) - 1) / FRAME as u32 + 1) as u16,
         }
     }
 

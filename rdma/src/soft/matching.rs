@@ -16,8 +16,14 @@ use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
 
 /// Matches as many of a queue pair's sends as can be. `send` is its send queue, so the caller holds the latch.
-#[inline]
 pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
+    advance_new(qp, send, u64::MAX);
+}
+
+/// As [`advance`], where the sends from `new` on were posted, and their regions found live, since the caller took the latch:
+/// whoever deregisters one waits for it.
+#[inline(always)]
+pub(crate) fn advance_new(qp: &SoftQp, send: &mut SendQueue, new: u64) {
     if let Some(presence) = &qp.presence {
         return exchange::advance(qp, presence, send);
     }
@@ -50,12 +56,13 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
                         }
                         continue;
                     }
-                    if transfer(qp, peer, record, slot, lap, &mut send.pace) {
+                    let is_there = send.matched >= new || is_there(qp, record);
+                    if is_there {
+                        transfer(peer, record, slot, lap, &mut send.pace);
                         send.next_slot += 1;
-                        send.long = record.length > INLINE as u32;
-                        if send.long {
-                            // It says where the next one is to go, which will probably be as long. (Of a short one the slot
-                            // is all that is written, and to ask for it now and again in `prepare` costs more than it saves.)
+                        if record.length > INLINE as u32 && send.matched + 1 == send.posted {
+                            // It says where the next message is to go, which will probably be as long. (Of a short one the
+                            // slot is all that is written, and to ask for it twice costs more than it saves.)
                             prefetch::to_read(peer.slots.at(send.next_slot));
                         }
                     }
@@ -115,21 +122,17 @@ fn settle(qp: &SoftQp, send: &SendQueue) {
     }
 }
 
-/// Moves one message. Returns whether the receive is used up.
+/// Moves one message, whose payload is there.
 #[inline]
-fn transfer(qp: &SoftQp, peer: &SoftQp, record: &mut SendRecord, slot: &Slot, lap: u32, pace: &mut Pace) -> bool {
+fn transfer(peer: &SoftQp, record: &SendRecord, slot: &Slot, lap: u32, pace: &mut Pace) {
     // SAFETY: the mark says posted, with acquire, so the owner's write of this form is visible, and from then on the
     // slot is the matcher's; we are the matcher, for we hold the send latch of the queue pair that it is paired with.
     let posted = unsafe { (*slot.body.get()).posted };
-    if !is_there(qp, record) {
-        return false;
-    }
     let verdict = judge(peer, record.length, record.places, &posted);
     let copied = if verdict == status::IBV_WC_SUCCESS { record.length } else { 0 };
     let ending = Ending { status: verdict, copied, length: record.length, immediate: None, lost: false };
-    // SAFETY: `is_there` and `judge` have said so; we are the matcher.
+    // SAFETY: the payload is there, and `judge` has said that it can be written; we are the matcher.
     unsafe { deliver(peer, slot, lap, &posted, record.address as *const u8, &ending, pace) };
-    true
 }
 
 /// Whether a send's payload can still be read. If not, the send has failed.

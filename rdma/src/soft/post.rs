@@ -2,8 +2,7 @@
 
 use super::profile::{Matching, ReturnStyle};
 use super::queue_pair::{
-    Attention, Done, INLINE, InlineCell, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot,
-    SoftQp,
+    Attention, Done, INLINE, InlineCell, LOST, Posted, ReceiveQueue, ReceiveRecord, SendQueue, SendRecord, Slot, SoftQp,
 };
 use super::ring::Ring;
 use super::shared::exchange;
@@ -74,7 +73,7 @@ pub(crate) unsafe extern "C" fn post_send(
     if qp.limits.special {
         rules::use_again(qp, &mut send);
     }
-    let mut result = 0;
+    let (new, mut result) = (send.posted, 0);
     // SAFETY: wr is null or starts a chain of valid requests, promised by the caller.
     while let Some(request) = unsafe { wr.as_ref() } {
         // SAFETY: the request is valid, so its list is as long as it says.
@@ -89,7 +88,7 @@ pub(crate) unsafe extern "C" fn post_send(
         }
         wr = request.next;
     }
-    matching::advance(qp, &mut send);
+    matching::advance_new(qp, &mut send, new);
     result
 }
 
@@ -297,13 +296,8 @@ unsafe fn enqueue_receive(qp: &SoftQp, receive: &mut ReceiveQueue, request: &sys
         unsafe { (&raw mut (*body).done).write(done) };
         Slot::done(lap)
     } else {
-        let posted = Posted {
-            address: sge.addr,
-            length: sge.length,
-            key: sge.lkey,
-            places,
-            forbidden: u32::from(forbidden),
-        };
+        let posted =
+            Posted { address: sge.addr, length: sge.length, key: sge.lkey, places, forbidden: u32::from(forbidden) };
         // SAFETY: as above.
         unsafe { (&raw mut (*body).posted).write(posted) };
         Slot::posted(lap)

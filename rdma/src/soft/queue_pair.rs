@@ -165,7 +165,7 @@ impl Limits {
 
     /// The frames that a message has.
     pub(crate) fn frames_of(length: u32) -> u32 {
-        length.div_ceil(FRAME as u32).max(1)
+        (length.max(1) - 1) / FRAME as u32 + 1
     }
 
     /// The places that a message takes, if it is not too long.
@@ -214,8 +214,6 @@ pub(crate) struct SendQueue {
     pub(crate) next_slot: u64,
     /// How long messages are copied.
     pub(crate) pace: Pace,
-    /// The last message did not travel with its completion.
-    pub(crate) long: bool,
     /// How much of the send that is next was delivered to receives, in bytes, where one message may take several.
     pub(crate) delivered: u32,
     /// What the plan of faults has for that send, once it was asked.

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// Mac: openclawradar.com), keys are not reused before the generation wraps, and key 0 is never valid.
 pub(crate) struct RegionTable {
     entries: Box<[Entry]>,
-    number_bits: u32,
+    /// The bits of a key that are the entry's number.
+    numbers: u32,
     control: Mutex<Control>,
 }
 
@@ -59,7 +60,7 @@ impl RegionTable {
     pub(crate) fn new(limit: u32) -> Self {
         RegionTable {
             entries: (0..limit).map(|_| Entry::default()).collect(),
-            number_bits: 8.max(32 - limit.leading_zeros()),
+            numbers: (1 << 8.max(32 - limit.leading_zeros())) - 1,
             control: Mutex::new(Control { free: (0..limit).rev().collect(), generation: 0, serial: 0 }),
         }
     }
@@ -79,14 +80,14 @@ impl RegionTable {
         let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         let number = control.free.pop()?;
         control.serial += 1;
-        control.generation = control.generation % (u32::MAX >> self.number_bits) + 1;
+        control.generation = control.generation % (u32::MAX >> self.numbers.trailing_ones()) + 1;
         let entry = &self.entries[number as usize];
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
         entry.access.store(access, Ordering::Relaxed);
         entry.domain.store(domain, Ordering::Relaxed);
         entry.serial.store(control.serial, Ordering::Relaxed);
-        let key = control.generation << self.number_bits | (number + 1);
+        let key = control.generation << self.numbers.trailing_ones() | (number + 1);
         entry.key.store(key, Ordering::Release);
         Some(key)
     }
@@ -100,14 +101,13 @@ impl RegionTable {
 
     /// Gives the entry of a revoked key back, once nobody can be copying by it any more.
     pub(crate) fn release(&self, key: u32) {
-        let number = (key & ((1 << self.number_bits) - 1)) - 1;
+        let number = (key & self.numbers) - 1;
         self.control.lock().unwrap_or_else(PoisonError::into_inner).free.push(number);
     }
 
     #[inline]
     fn entry(&self, key: u32) -> Option<&Entry> {
-        let number = key & ((1 << self.number_bits) - 1);
-        let entry = self.entries.get((number as usize).wrapping_sub(1))?;
+        let entry = self.entries.get(((key & self.numbers) as usize).wrapping_sub(1))?;
         (entry.key.load(Ordering::Acquire) == key).then_some(entry)
     }
 

@@ -162,7 +162,6 @@ fn create(pd: *mut sys::ibv_pd, init: &sys::ibv_qp_init_attr) -> Result<*mut sys
             matched: 0,
             next_slot: 0,
             pace: Pace::default(),
-            long: false,
             delivered: 0,
             fate: None,
             used: Duration::ZERO,
