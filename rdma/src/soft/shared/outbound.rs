@@ -200,10 +200,14 @@ impl<K> Outbound<K> {
         self.peer().head.0.link.load(Ordering::Acquire) == self.link.0
     }
 
-    /// Asks for the line that the next message will be announced in.
+    /// Asks for the line that the next message will be written to, if it is as short as the last one. (A longer one is first
+    /// put elsewhere, and the reader, who looks at the line all the time, would have it back by then.)
     #[inline]
     pub(crate) fn prepare(&self) {
-        self.area.prepare(self.written);
+        let last = self.written.wrapping_sub(1) as usize & (self.lengths.len() - 1);
+        if self.lengths[last] == 0 {
+            self.area.prepare(self.written);
+        }
     }
 
     /// Writes a message. Returns its number, or `None` if there is no room.
