@@ -189,7 +189,7 @@ impl DeviceRules {
     }
 
     /// Whether the device must not be asked to post and to poll at the same time (jonathan308/ThunderMLX: completions
-    /// were lost). This crate sees to it; the software device says so, and does not mind.
+    /// were lost). This crate sees to it.
     pub fn serialised(&self) -> bool {
         self.thunderbolt
     }

@@ -12,9 +12,6 @@ use std::sync::Arc;
 /// A function table. It is valid for ever (a library is never unloaded) or while `_keep` lives (a software host's).
 pub(crate) struct Library {
     pub(crate) verbs: sys::Verbs,
-    /// Whether it is the software device, which any number of threads may post to and poll at once, whatever device it
-    /// stands for.
-    pub(crate) is_soft: bool,
     _keep: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -23,7 +20,7 @@ impl Library {
     ///
     /// The table holds functions of one verbs library, callable from any thread and for ever.
     pub(crate) unsafe fn new(verbs: sys::Verbs) -> Arc<Self> {
-        Arc::new(Library { verbs, is_soft: false, _keep: None })
+        Arc::new(Library { verbs, _keep: None })
     }
 
     /// The platform's library.
@@ -42,7 +39,7 @@ impl Library {
         let place = crate::soft::Place::take(host)?;
         // The table's functions are ours, and the place, which holds the host, is kept with it.
         let verbs = crate::soft::table(place.get_device_list());
-        Ok(Arc::new(Library { verbs, is_soft: true, _keep: Some(Box::new(place)) }))
+        Ok(Arc::new(Library { verbs, _keep: Some(Box::new(place)) }))
     }
 
     /// Lists the devices.

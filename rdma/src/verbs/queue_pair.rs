@@ -135,7 +135,7 @@ impl RawQueuePair {
             queues: [send_queue.clone(), receive_queue.clone()],
             send: Poster::new(granted.max_send_wr, send_member.base(Direction::Send)),
             receive: Poster::new(granted.max_recv_wr, receive_member.base(Direction::Receive)),
-            serialised: domain.rules.serialised() && !domain.context.library().is_soft,
+            serialised: domain.rules.serialised(),
             known_regions: u64::MAX,
             slots,
             members: [send_member, receive_member],
