@@ -1,11 +1,13 @@
 //! Names, agreement, and what is left.
 #![allow(unsafe_code)]
 
+use super::end::End;
 use super::hostile::file;
-use super::process::{Process, two};
+use super::process::{Process, connect, two};
 use crate::support::fabrics;
 use rdma::soft::{Fabric, Profile, Topology};
 use rdma::{ErrorKind, Provider};
+use std::os::unix::fs::FileExt;
 
 fn mesh(hosts: usize) -> Topology {
     Topology::mesh(hosts).unwrap()
@@ -40,6 +42,37 @@ fn another_process_that_disagrees_is_told() {
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("2 hosts, 2 devices") && said.contains("4 hosts, 8 devices"), "{said}");
+}
+
+#[test]
+fn a_fabric_of_another_version_is_left_alone() {
+    let name = fabrics::name();
+    let mut other = Process::start(&name, "mesh:2", 1, 0);
+    let path = file(&name);
+    // The word behind the magic. This process has no locks on the file that closing it could give up.
+    let word = |write: Option<u32>| {
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, 8).unwrap();
+        write.inspect(|value| file.write_all_at(&value.to_ne_bytes(), 8).unwrap());
+        u32::from_ne_bytes(bytes)
+    };
+    let version = word(Some(u32::MAX));
+    let error = Fabric::join(&name, mesh(2), 0).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        error.kind() == ErrorKind::InvalidArgument && text.contains("not a software fabric of this version"),
+        "{text}"
+    );
+    assert!(text.contains(path.to_str().unwrap()) && error.hint().is_some_and(|hint| hint.contains("another name")));
+    // Nothing of it was touched: with the version that it had it goes on.
+    assert_eq!(word(Some(version)), u32::MAX);
+    let host = Fabric::join(&name, mesh(2), 0).unwrap();
+    let mut end = End::open(&host, 0);
+    connect(&mut end, &mut other);
+    end.recv(10, 1);
+    assert_eq!(other.ask("send 10 1"), "ok");
+    assert_eq!(end.next(crate::support::LONG, 1), "received 1 10 good");
 }
 
 #[test]
@@ -169,7 +202,7 @@ fn connections_leave_nothing() {
     let mut two = two();
     let mut known = None;
     for round in 0..300 {
-        super::process::connect(&mut two.end, &mut two.other);
+        connect(&mut two.end, &mut two.other);
         two.end.recv(5000, round);
         assert_eq!(two.other.ask(&format!("send 5000 {round}")), "ok");
         assert_eq!(two.end.next(crate::support::LONG, round), format!("received {round} 5000 good"));
