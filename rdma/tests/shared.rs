@@ -7,6 +7,7 @@ mod shared {
     mod end;
     mod faults;
     mod forking;
+    mod gate;
     mod hostile;
     mod joining;
     mod leaving;
