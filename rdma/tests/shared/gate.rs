@@ -20,7 +20,9 @@ const GATE: i64 = 1 << 61;
 #[test]
 fn keeper() {
     let Ok(path) = std::env::var("RDMA_TEST_GATE") else { return };
-    let file = std::fs::File::options().read(true).write(true).create(true).mode(0o600).open(&path).unwrap();
+    let mut options = std::fs::File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(&path).unwrap();
     // SAFETY: plain numbers, of which zero is one.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     (lock.l_type, lock.l_whence, lock.l_start, lock.l_len) = (libc::F_WRLCK as _, libc::SEEK_SET as _, GATE, 1);
