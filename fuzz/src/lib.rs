@@ -1,5 +1,15 @@
 //! What the targets share.
 
+use rdma::soft::{Fabric, Profile, Topology};
+
+/// Two hosts, whose devices behave as one of these profiles says: the last byte chooses, so that the others mean the same
+/// whichever it is.
+pub fn pair(bytes: &[u8], profiles: &[&str]) -> Fabric {
+    let choice = bytes.last().map_or(0, |&byte| usize::from(byte) % profiles.len());
+    let profile: Profile = profiles[choice].parse().expect("a profile");
+    Fabric::new(Topology::mesh(2).expect("a topology"), profile)
+}
+
 /// Reads a target's choices off the fuzzer's bytes. At the end of the bytes every choice is the first.
 pub struct Choices<'a>(&'a [u8]);
 

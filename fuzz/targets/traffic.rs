@@ -47,5 +47,5 @@ fuzz_target!(|bytes: &[u8]| {
     while !choices.is_over() && ops.len() < 200 {
         ops.push(op(&mut choices));
     }
-    World::run(rdma::soft::Fabric::mesh(2).unwrap(), &ops);
+    World::run(rdma_fuzz::pair(bytes, &["thunderbolt", "thunderbolt_27", "classic"]), &ops);
 });
