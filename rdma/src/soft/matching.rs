@@ -25,7 +25,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
 #[inline(always)]
 pub(crate) fn advance_new(qp: &SoftQp, send: &mut SendQueue, new: u64) {
     if let Some(presence) = &qp.presence {
-        return exchange::advance(qp, presence, send);
+        return exchange::advance(qp, presence, send, new);
     }
     while send.matched != send.posted {
         // SAFETY: a record between `matched` and `posted` was written by a holder of the send latch, which we hold, and

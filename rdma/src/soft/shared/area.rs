@@ -184,14 +184,22 @@ impl Area {
     /// # Safety
     ///
     /// `length` bytes at `target` can be written.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn take(&self, index: u64, message: Message, part: Part, target: *mut u8) -> bool {
-        let length = part.length as usize;
         if is_short(message.length, message.immediate.is_some()) {
             // SAFETY: passed on to the caller.
-            unsafe { self.descriptor(index).take(target, length) };
+            unsafe { self.descriptor(index).take(target, part.length as usize) };
             return true;
         }
+        // SAFETY: passed on to the caller.
+        unsafe { self.take_frames(message, part, target) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`take`](Self::take).
+    unsafe fn take_frames(&self, message: Message, part: Part, target: *mut u8) -> bool {
+        let length = part.length as usize;
         let (mut done, mut first) = (0, message.first);
         for _ in 0..part.skipped {
             if u32::from(first) >= self.frames {

@@ -13,14 +13,15 @@ use core::sync::atomic::Ordering;
 use rdma_sys::ibv_wc_status as status;
 
 /// Writes as many of a queue pair's sends as there is room for, and completes those that have a receive. `send` is its
-/// send queue, so the caller holds the latch.
+/// send queue, so the caller holds the latch; those from `new` on were posted since it was taken (see
+/// [`advance_new`](matching::advance_new)).
 #[inline]
-pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
+pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue, new: u64) {
     loop {
         if send.outbound.as_ref().is_some_and(|outbound| !outbound.stands()) {
             abandon(qp, presence, send);
         }
-        write(qp, presence, send);
+        write(qp, presence, send, new);
         complete(qp, presence, send);
         if send.matched == send.posted {
             if qp.attention.0.has(Attention::WAITS) {
@@ -39,7 +40,7 @@ pub(crate) fn advance(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
 }
 
 #[inline]
-fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
+fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue, new: u64) {
     while send.written != send.posted {
         // SAFETY: a record between `matched` and `posted` was written by a holder of the send latch, which we hold, and
         // the poller does not read it before `completed` passes it.
@@ -60,10 +61,10 @@ fn write(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
                     return;
                 }
             } else if let Some(outbound) = &mut send.outbound
-                && matching::is_there(qp, record)
+                && (send.written >= new || matching::is_there(qp, record))
             {
-                // SAFETY: the region was checked to hold the range when it was posted, is still registered (checked
-                // above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
+                // SAFETY: the region was checked to hold the range when it was posted, was still registered when we had
+                // the send latch (found when it was posted under it, or above), and cannot go while we hold the send latch: ibv_dereg_mr takes it before it returns (fence.rs).
                 let written = unsafe { outbound.write(record.address as *const u8, record.length, record.immediate) };
                 if written.is_none() {
                     return;
@@ -123,7 +124,7 @@ fn forget_messages(qp: &SoftQp, send: &mut SendQueue) {
 
 /// Leaves the connection as its sender: messages that have no receive by now are withdrawn.
 pub(crate) fn leave(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
-    advance(qp, presence, send);
+    advance(qp, presence, send, u64::MAX);
     let Some(outbound) = send.outbound.take() else { return };
     let mut waiting = (send.matched..send.written).filter_map(|counter| {
         // SAFETY: as in `write`.
@@ -147,7 +148,7 @@ pub(crate) struct Outcome {
 }
 
 /// Takes the message for a receive that was posted, if it is there.
-#[inline]
+#[inline(always)]
 pub(crate) fn receive(
     qp: &SoftQp,
     inbound: &Inbound,
