@@ -97,8 +97,12 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// A read-only buffer: clones share it, and each can be posted, on as many queue pairs as there are. What a broadcast
-/// needs.
+/// A read-only buffer: clones share it, and each can be posted, on as many queue pairs of its protection domain as there
+/// are.
+///
+/// On Thunderbolt each cable has a device of its own, so a domain reaches one peer: to send the same bytes to several peers,
+/// have a copy in a region of each device, or register the same memory on each (see
+/// [`ProtectionDomain::register_shared`](crate::ProtectionDomain::register_shared)).
 #[derive(Clone)]
 pub struct FrozenBuffer(Arc<Buffer>);
 

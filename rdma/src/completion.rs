@@ -98,7 +98,6 @@ impl fmt::Debug for Status {
 pub struct Completion(pub(crate) Report);
 
 /// All that is known of the end of a request, flat (see `verbs::parcel` for why).
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Report {
     pub(crate) memory: Parcel,
@@ -158,6 +157,18 @@ impl Sort {
 
 // No words but those above, whatever they are in.
 const _: () = assert!(size_of::<Result<Option<Completion>, Error>>() == 9 * 8);
+
+impl fmt::Debug for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Request")
+            .field("token", &self.token)
+            .field("direction", &self.direction())
+            .field("queue_pair", &format_args!("{:#x}", self.queue_pair()))
+            .field("status", &self.status())
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Report {
     #[inline]

@@ -3,20 +3,22 @@
 use crate::completion::Completion;
 use crate::context::still_in_use;
 use crate::error::{Error, Result};
+use crate::patience::{Countdown, Patience};
 use crate::verbs::context::RawContext;
 use crate::verbs::queue::{Detour, RawQueue, Table};
-use crate::wait::{Countdown, Deadline};
 use core::fmt;
 use core::marker::PhantomData;
 use rdma_sys as sys;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How many completions are taken from the device at once.
 const STAGE: usize = 16;
 
 /// A completion queue: one owner polls it. It may be another thread than the one that posts.
+///
+/// Keep it as long as its queue pairs: what completes after it was dropped is not to be had any more, and the memory of it
+/// returns when the queue pair is closed.
 ///
 /// Completions that have been taken from the device but not yet by the user stay in here; nothing is lost when a loop over
 /// them is left early.
@@ -135,21 +137,25 @@ impl CompletionQueue {
         Completions { queue: self }
     }
 
-    /// Waits for the next completion: a short while busily, then giving the processor away between looks.
+    /// Waits for the next completion: a short while busily, then giving the processor away between looks, to whoever wants
+    /// it. It never sleeps, because the device could not wake it: a processor that nobody else wants is busy all the time.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](crate::ErrorKind::TimedOut) after `timeout`; then everything in flight stays in flight. A peer that
-    /// died is never reported by the device, so this is how it shows. Otherwise as for [`poll_one`](Self::poll_one).
-    pub fn wait(&mut self, timeout: Duration) -> Result<Completion> {
-        let mut countdown = Countdown::new(timeout);
+    /// [`TimedOut`](crate::ErrorKind::TimedOut), and [`Cancelled`](crate::ErrorKind::Cancelled) if the program
+    /// [wants so](Patience::unless): then everything in flight stays in flight. A peer that died is never reported by the
+    /// device, so this is how it shows. Otherwise as for [`poll_one`](Self::poll_one).
+    pub fn wait<'a>(&mut self, patience: impl Into<Patience<'a>>) -> Result<Completion> {
+        self.next(&mut Countdown::new(patience.into()))
+    }
+
+    #[inline]
+    fn next(&mut self, countdown: &mut Countdown<'_>) -> Result<Completion> {
         loop {
             if let Some(completion) = self.poll_one()? {
                 return Ok(completion);
             }
-            if countdown.pause() {
-                return Err(Error::NO_COMPLETION);
-            }
+            countdown.pause(|_| self.raw.no_completion.again())?;
         }
     }
 
@@ -171,15 +177,18 @@ impl CompletionQueue {
     ///
     /// As for [`wait`](Self::wait), and [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an array without room.
     #[doc(alias = "ibv_poll_cq")]
-    pub fn wait_many(&mut self, completions: &mut [Option<Completion>], timeout: Duration) -> Result<usize> {
+    pub fn wait_many<'a>(
+        &mut self,
+        completions: &mut [Option<Completion>],
+        patience: impl Into<Patience<'a>>,
+    ) -> Result<usize> {
         if completions.is_empty() {
             return Err(Error::argument("an array of no elements, which no completion fits in"));
         }
-        let mut countdown = Countdown::new(timeout);
+        let mut countdown = Countdown::new(patience.into());
         loop {
             match self.poll(completions)? {
-                0 if countdown.pause() => return Err(Error::NO_COMPLETION),
-                0 => {}
+                0 => countdown.pause(|_| self.raw.no_completion.again())?,
                 count => return Ok(count),
             }
         }
@@ -189,18 +198,18 @@ impl CompletionQueue {
     ///
     /// # Errors
     ///
-    /// As for [`wait`](Self::wait), where `timeout` is for all together; those of `each`. What has been taken from the
+    /// As for [`wait`](Self::wait), where the time is for all together; those of `each`. What has been taken from the
     /// device by then and not been handed out comes with the next poll.
-    pub fn wait_for(
+    pub fn wait_for<'a>(
         &mut self,
         count: usize,
-        timeout: Duration,
+        patience: impl Into<Patience<'a>>,
         mut each: impl FnMut(Completion) -> Result<()>,
     ) -> Result<()> {
-        let deadline = Deadline::after(timeout);
+        let mut countdown = Countdown::new(patience.into());
         for _ in 0..count {
-            let completion = self.wait(deadline.left().unwrap_or(Duration::ZERO))?;
-            each(completion)?;
+            each(self.next(&mut countdown)?)?;
+            countdown.again();
         }
         Ok(())
     }

@@ -61,7 +61,11 @@ impl Provider {
     /// | `RDMA_SOFT_TOPOLOGY` | its shape: `mesh:N` or `ring:N`, of N hosts, or `file:PATH` | `mesh:2` |
     /// | `RDMA_SOFT_HOST` | which of its hosts this process is, from 0 | `0` |
     /// | `RDMA_SOFT_PROFILE` | the rules of its devices, as [`Profile`](crate::soft::Profile) reads them | `thunderbolt` |
+    /// | `RDMA_SOFT_FAULTS` | what goes wrong, as [`Faults`](crate::soft::Faults) reads it, or `file:PATH` | nothing |
     /// | `RDMA_SOFT_PAGE` | the page of its devices, in bytes: what memory is aligned to | `16384`, as on Apple silicon |
+    /// | `RDMA_SOFT_DIRECTORY` | where the memory of a fabric with a name is | `/dev/shm`, or the folder for temporary files |
+    ///
+    /// Other names that begin so are errors, because they are misspelt.
     ///
     /// A name loads no file of its own choice: running a file's code is [`unsafe`](Provider::library), or for whoever sets
     /// `RDMA_LIBRARY` to vouch for. Names that begin with `library:` stay unused, so that a program can give them that

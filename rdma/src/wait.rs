@@ -59,28 +59,6 @@ impl Deadline {
     }
 }
 
-/// A backoff with a deadline.
-#[derive(Debug)]
-pub(crate) struct Countdown {
-    timeout: Duration,
-    /// The clock costs more than a poll: it is not read before something has been waited for.
-    deadline: Option<Deadline>,
-    backoff: Backoff,
-}
-
-impl Countdown {
-    #[inline]
-    pub(crate) const fn new(timeout: Duration) -> Self {
-        Countdown { timeout, deadline: None, backoff: Backoff::new() }
-    }
-
-    /// One turn of waiting. Returns whether the deadline has passed.
-    #[inline]
-    pub(crate) fn pause(&mut self) -> bool {
-        self.backoff.pause() && self.deadline.get_or_insert_with(|| Deadline::after(self.timeout)).passed()
-    }
-}
-
 /// Asks `ready` again and again until it answers or the deadline has passed. For things that take milliseconds.
 pub(crate) fn poll_until<T>(timeout: Duration, interval: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Deadline::after(timeout);

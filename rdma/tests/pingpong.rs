@@ -236,11 +236,27 @@ fn a_peer_that_leaves_in_the_middle_is_noticed() {
 }
 
 #[test]
-fn a_peer_on_another_fabric_is_silence() {
+fn a_peer_on_another_fabric_is_not_there() {
     let (one, other) = (Fabric::mesh(2).unwrap(), Fabric::mesh(2).unwrap());
     let (listener, address) = listener();
-    let (plan, patience) = (plan(Mode::Latency, 64), patience(1));
+    let (plan, patience) = (plan(Mode::Latency, 64), patience(30));
     let [opened, far] = [open(&one, 0, &plan), open(&other, 1, &plan)];
+    thread::scope(|scope| {
+        let server = scope.spawn(|| remote::server(far, &listener, &patience));
+        let client = remote::client(opened, &address, &patience, &Clock::new(), &mut Vec::new());
+        let stops = [server.join().unwrap().unwrap_err(), client.unwrap_err()];
+        let is_told = |stop: &Stop| matches!(stop, Stop::Rdma(error) if error.kind() == ErrorKind::UnreachablePeer);
+        assert!(stops.iter().any(is_told), "{stops:?}");
+    });
+}
+
+#[test]
+fn a_cable_that_loses_everything_is_silence() {
+    let profile = Profile::thunderbolt().with_faults("seed 1; lose share 1".parse().unwrap());
+    let fabric = Fabric::new(Topology::mesh(2).unwrap(), profile);
+    let (listener, address) = listener();
+    let (plan, patience) = (plan(Mode::Latency, 64), patience(1));
+    let [opened, far] = [open(&fabric, 0, &plan), open(&fabric, 1, &plan)];
     thread::scope(|scope| {
         let server = scope.spawn(|| remote::server(far, &listener, &patience));
         let client = remote::client(opened, &address, &patience, &Clock::new(), &mut Vec::new());

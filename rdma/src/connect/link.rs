@@ -1,6 +1,6 @@
-use super::patience::Waiting;
 use super::{Patience, system};
 use crate::error::{Error, ErrorKind, Result};
+use crate::patience::Waiting;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

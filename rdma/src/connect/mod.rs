@@ -24,13 +24,12 @@
 //! # let context = Provider::soft(&fabric.host(host)?)?.first_active()?.open()?;
 //! # let domain = context.protection_domain()?;
 //! # let completions = context.completion_queue(16)?;
+//! let region = domain.allocate(4096)?;
 //! let prepared = domain.queue_pair(&completions).build()?;
 //! let (mut queue_pair, mut link) = connect::establish(prepared, stream, timeout)?;
-//! let region = domain.allocate(4096)?;
-//! # drop(region); let region = &domain.allocate(4096)?;
-//! // … post receives …
+//! queue_pair.post_recv(region.buffer(4096)?, 0)?;
 //! link.ready(timeout)?;
-//! # let _ = (&mut queue_pair, region); Ok(()) };
+//! # Ok(()) };
 //! # std::thread::scope(|scope| {
 //! #     let other = scope.spawn(|| end(1, connect::dial(address, timeout)?));
 //! #     end(0, connect::accept(&listener, timeout)?)?;
@@ -39,17 +38,21 @@
 //! # }
 //! ```
 //!
+//! Both [`establish`] and [`Link::ready`] wait for the peer's call of the same name. So ranks in a ring that all begin with their
+//! neighbour on the right wait for each other until the time is over: have a thread for each neighbour (two scoped ones will
+//! do), or let ranks of even number begin on the right and those of odd number on the left, with one exception where their
+//! number is odd.
+//!
 //! Nothing that a peer sends can do more than fail the call: lengths are fixed, every wait has a deadline, and a program
 //! that wants to leave before it says so with a [`Patience`].
 //!
 //! Two queue pairs of one process need none of this: [`pair`].
 
 mod link;
-mod patience;
 mod tcp;
 
+pub use crate::patience::Patience;
 pub use link::Link;
-pub use patience::Patience;
 pub use tcp::{accept, dial};
 
 use crate::endpoint::Endpoint;

@@ -38,7 +38,7 @@ pub enum ErrorKind {
     Protocol,
     /// The deadline passed.
     TimedOut,
-    /// The program itself ended the waiting ([`Patience::unless`](crate::connect::Patience::unless)).
+    /// The program itself ended the waiting ([`Patience::unless`](crate::Patience::unless)).
     Cancelled,
     /// The queue pair broke a rule that the bookkeeping of buffers relies on, or the device broke one. Nothing can be
     /// posted any more and no buffer leaves until it is closed.

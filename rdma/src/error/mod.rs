@@ -31,6 +31,7 @@ pub struct Error(Repr);
 enum Repr {
     Ready(&'static Report),
     Made(Box<Report>),
+    Again(Arc<Report>),
 }
 
 /// What an [`Error`] knows.
@@ -114,12 +115,27 @@ impl Error {
         match &self.0 {
             Repr::Ready(report) => report,
             Repr::Made(report) => report,
+            Repr::Again(report) => report,
+        }
+    }
+
+    /// One that [`again`](Self::again) makes again without an allocation.
+    pub(crate) fn kept(self) -> Self {
+        Error(Repr::Again(Arc::new(self.report().clone())))
+    }
+
+    /// The same error.
+    pub(crate) fn again(&self) -> Self {
+        match &self.0 {
+            Repr::Ready(report) => Error(Repr::Ready(report)),
+            Repr::Made(report) => Error::made((**report).clone()),
+            Repr::Again(report) => Error(Repr::Again(report.clone())),
         }
     }
 
     fn edit(mut self, change: impl FnOnce(&mut Report)) -> Self {
-        if let Repr::Ready(report) = self.0 {
-            self = Error::made(report.clone());
+        if !matches!(self.0, Repr::Made(_)) {
+            self = Error::made(self.report().clone());
         }
         if let Repr::Made(report) = &mut self.0 {
             change(report);
@@ -299,6 +315,7 @@ impl fmt::Display for Repr {
         match self {
             Repr::Ready(report) => report.fmt(out),
             Repr::Made(report) => report.fmt(out),
+            Repr::Again(report) => report.fmt(out),
         }
     }
 }

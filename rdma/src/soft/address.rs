@@ -28,10 +28,12 @@ pub(crate) fn node_guid(fabric: u16, host: usize, device: usize) -> [u8; 8] {
     [0xe0_u8.wrapping_add(device as u8), rest[1], rest[2], rest[3], rest[4], rest[5], rest[6], 0x05]
 }
 
-/// The IPv4 address of one end (0 or 1) of a cable, self-assigned as macOS does where nobody gives one.
-pub(crate) fn ipv4(cable: usize, end: usize) -> [u8; 4] {
+/// The IPv4 address of one end (0 or 1) of a cable, self-assigned as macOS does where nobody gives one. Other fabrics have
+/// others, so that who is on the wrong one is told that the peer is not there.
+pub(crate) fn ipv4(fabric: u16, cable: usize, end: usize) -> [u8; 4] {
     // 169.254.1.0 to 169.254.254.255 are for use (RFC 3927); two addresses a cable.
-    let number = (cable * 2 + end) as u32 % (254 * 256 - 2) + 1;
+    let first = if fabric == 0 { 0 } else { scramble(u64::from(fabric)) as usize % (254 * 256) };
+    let number = ((first + cable * 2 + end) % (254 * 256 - 2)) as u32 + 1;
     [169, 254, 1 + (number >> 8) as u8, number as u8]
 }
 
@@ -39,7 +41,7 @@ pub(crate) fn ipv4(cable: usize, end: usize) -> [u8; 4] {
 pub(crate) fn initial(fabric: u16, end: End, topology: &Topology, profile: &Profile) -> [Gid; TABLE_LENGTH] {
     let ipv4 = topology.cable_of(end).map(|cable| {
         let first = topology.cables()[cable].0 == end;
-        ipv4(cable, usize::from(!first))
+        ipv4(fabric, cable, usize::from(!first))
     });
     let mut table = table(mac(fabric, end.host, end.device), ipv4);
     if profile.uuid_gid {
@@ -113,10 +115,12 @@ mod tests {
 
     #[test]
     fn ends_of_many_cables_have_addresses_of_their_own() {
-        let mut all: Vec<_> = (0..1000).flat_map(|cable| [ipv4(cable, 0), ipv4(cable, 1)]).collect();
+        let mut all: Vec<_> = (0..1000).flat_map(|cable| [ipv4(7, cable, 0), ipv4(7, cable, 1)]).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 2000);
         assert!(all.iter().all(|address| (1..=254).contains(&address[2])));
+        assert_eq!(ipv4(0, 0, 0), [169, 254, 1, 1]);
+        assert!((1..1000).all(|fabric| ipv4(fabric, 0, 0) != ipv4(fabric + 1, 0, 0)));
     }
 }

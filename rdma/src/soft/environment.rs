@@ -19,6 +19,27 @@ fn wrong(name: &str, value: &str, expected: &str) -> Error {
     Error::argument(format!("{name} is {value:?}")).with_hint(format!("it is {expected}"))
 }
 
+/// The variables that there are.
+const KNOWN: [&str; 7] = [
+    "RDMA_SOFT_FABRIC",
+    "RDMA_SOFT_HOST",
+    "RDMA_SOFT_TOPOLOGY",
+    "RDMA_SOFT_PROFILE",
+    "RDMA_SOFT_FAULTS",
+    "RDMA_SOFT_PAGE",
+    "RDMA_SOFT_DIRECTORY",
+];
+
+/// A name that is misspelt would be as good as unset, and what it says be missed much later.
+fn look_for_unknown_names() -> Result<()> {
+    let is_unknown = |name: &str| name.starts_with("RDMA_SOFT_") && !KNOWN.contains(&name);
+    match std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).find(|name| is_unknown(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::argument(format!("{name} is set, and nothing is called so"))
+            .with_hint(format!("the variables are {}", KNOWN.join(", ")))),
+    }
+}
+
 /// The error of a variable's value, with the variable's name in front.
 fn in_variable(name: &'static str) -> impl FnOnce(Error) -> Error {
     move |error| error.in_front(name)
@@ -52,7 +73,8 @@ fn profile(page: Option<usize>) -> Result<Profile> {
 
 /// The host `RDMA_SOFT_HOST` (0) of the fabric named `RDMA_SOFT_FABRIC`, or of one of this process alone if there is no
 /// name, with the shape `RDMA_SOFT_TOPOLOGY` (`mesh:2`), the profile `RDMA_SOFT_PROFILE` (`thunderbolt`), the
-/// faults `RDMA_SOFT_FAULTS` (none), and the device page `RDMA_SOFT_PAGE` (`page`, or else the profile's). The variables are read at the first call, and the fabric is made or joined then.
+/// faults `RDMA_SOFT_FAULTS` (none), and the device page `RDMA_SOFT_PAGE` (`page`, or else the profile's). The variables are
+/// read at the first call, and the fabric is made or joined then.
 pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     static FABRIC: PerProcess<Mutex<Option<Fabric>>> = PerProcess::new();
     let mut fabric = FABRIC.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,6 +83,7 @@ pub(crate) fn host(page: Option<usize>) -> Result<Host> {
     if let Some(fabric) = &*fabric {
         return fabric.host(number).map_err(in_variable("RDMA_SOFT_HOST"));
     }
+    look_for_unknown_names()?;
     let topology = topology(variable("RDMA_SOFT_TOPOLOGY")?.as_deref().unwrap_or("mesh:2"))
         .map_err(in_variable("RDMA_SOFT_TOPOLOGY"))?;
     if number >= topology.hosts().len() {

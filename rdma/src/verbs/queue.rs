@@ -26,6 +26,8 @@ pub(crate) struct RawQueue {
     raw: NonNull<sys::ibv_cq>,
     live: bool,
     capacity: u32,
+    /// What a wait ends with that nothing came of: made once, because it is no rare thing.
+    pub(crate) no_completion: Error,
     table: Latch<Table>,
 }
 
@@ -126,6 +128,7 @@ impl RawQueue {
             raw,
             live: true,
             capacity: u32::try_from(granted).unwrap_or(0),
+            no_completion: on_device(Error::NO_COMPLETION).kept(),
             table: Latch::new(Table::default()),
         }))
     }
@@ -162,7 +165,7 @@ impl RawQueue {
             return Err(Error::new(
                 ErrorKind::LimitReached,
                 format!(
-                    "{requests} requests may complete at once, but the completion queue has room for {left} of its {}",
+                    "{requests} requests, sends and receives together, may complete at once, but the completion queue has room for {left} of its {}",
                     self.capacity
                 ),
             )

@@ -3,7 +3,7 @@
 use crate::support::fabrics;
 use crate::support::pair::{Unconnected, device, fabric};
 use rdma::soft::Topology;
-use rdma::{ErrorKind, Provider};
+use rdma::{ErrorKind, Patience, Provider};
 use std::time::Duration;
 
 /// A provider whose library lists no device at all.
@@ -56,6 +56,76 @@ fn a_wait_ends_and_gives_nothing_up() {
     assert_eq!(b.success().bytes(), b"late");
     let error = b.completions.wait_for(3, Duration::from_millis(10), |_| Ok(())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
+    // Which device was waited for: a program may have several.
+    assert_eq!(error.subject().device.as_deref(), Some("rdma_en2"));
+}
+
+/// A program that waits for messages can end that, too: when the peer is gone, for example.
+#[test]
+fn a_wait_is_ended_by_the_program() {
+    let [mut a, mut b] = crate::support::pair::pair();
+    b.post_recv(64, 1);
+    for asked in [0, 2] {
+        let count = std::cell::Cell::new(0);
+        let gone = || count.replace(count.get() + 1) >= asked;
+        let patience = Patience::from(crate::support::LONG).unless(&gone);
+        let mut room = [const { None }; 4];
+        let errors = [
+            b.completions.wait(patience).unwrap_err(),
+            {
+                count.set(0);
+                b.completions.wait_many(&mut room, patience).unwrap_err()
+            },
+            {
+                count.set(0);
+                b.completions.wait_for(2, patience, |_| Ok(())).unwrap_err()
+            },
+        ];
+        assert!(errors.iter().all(|error| error.kind() == ErrorKind::Cancelled), "{errors:?}");
+    }
+    // Nothing was given up, and what is there is taken before anybody is asked.
+    a.post_send(b"late", 2);
+    let gone = || true;
+    let completion = b.completions.wait(Patience::from(crate::support::LONG).unless(&gone)).unwrap();
+    assert_eq!(completion.ok().unwrap().bytes(), b"late");
+}
+
+/// Only what a reader wants to know.
+#[test]
+fn a_completion_shows_what_it_is() {
+    let [mut a, mut b] = crate::support::pair::pair();
+    b.post_recv(64, 7);
+    a.post_send(b"shown", 2);
+    let shown = format!("{:?}", b.success());
+    for part in ["token: 7", "direction: Receive", "status: Status(SUCCESS (0))", "64 bytes"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}
+
+/// Asks for the software provider. Not a test of its own.
+#[test]
+fn asking() {
+    if std::env::var_os("RDMA_TEST_ASK").is_some() {
+        println!("@{:?}", Provider::named("soft").map_err(|error| error.to_string()));
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_told() {
+    let ask = |name: &str, value: &str| {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "safe::errors::asking", "--nocapture"])
+            .envs([("RDMA_TEST_ASK", "yes"), (name, value)])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in ["RDMA_SOFT_HOTS", "RDMA_SOFT_", "RDMA_SOFT_host"] {
+        let said = ask(name, "1");
+        assert!(said.contains(&format!("@Err(\"{name} is set")) && said.contains("RDMA_SOFT_HOST, "), "{said}");
+    }
+    assert!(ask("RDMA_SOFT_HOST", "1").contains("@Ok("));
+    assert!(ask("RDMA_SOFTWARE", "1").contains("@Ok("));
 }
 
 #[test]

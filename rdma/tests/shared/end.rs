@@ -37,8 +37,13 @@ impl End {
 
     /// Receives that are posted before the connection is made.
     pub(super) fn connect(&mut self, peer: &Endpoint) {
+        self.try_connect(peer).unwrap();
+    }
+
+    pub(super) fn try_connect(&mut self, peer: &Endpoint) -> rdma::Result<()> {
         let prepared = self.prepared.take().unwrap();
-        self.queue_pair = Some(prepared.connect(peer).unwrap());
+        self.queue_pair = Some(prepared.connect(peer)?);
+        Ok(())
     }
 
     pub(super) fn recv(&mut self, length: usize, token: u64) {

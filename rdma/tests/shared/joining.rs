@@ -44,6 +44,22 @@ fn another_process_that_disagrees_is_told() {
     assert!(said.contains("2 hosts, 2 devices") && said.contains("4 hosts, 8 devices"), "{said}");
 }
 
+/// Who names another fabric, or none, is told that the peer is not there.
+#[test]
+fn fabrics_do_not_mix() {
+    let names = [fabrics::name(), fabrics::name()];
+    let [mut here, mut there] = [0, 1].map(|host| End::open(&Fabric::join(&names[host], mesh(2), host).unwrap(), 0));
+    let private = Fabric::mesh(2).unwrap();
+    let mut alone = End::open(&private.host(1).unwrap(), 0);
+    here.prepare();
+    for theirs in [there.prepare(), alone.prepare()] {
+        let error = here.try_connect(&theirs).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnreachablePeer, "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("RDMA_SOFT_FABRIC")), "{error}");
+        here.prepare();
+    }
+}
+
 #[test]
 fn a_fabric_of_another_version_is_left_alone() {
     let name = fabrics::name();

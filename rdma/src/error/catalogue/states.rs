@@ -152,7 +152,7 @@ states! {
     }
     NO_COMPLETION = When::State("no completion within the time given"), None, None => TimedOut {
         "the peer posts nothing, or died, which no device reports; or the link is stuck",
-        "nothing was given up: a later wait may still return it; that a peer died no device reports, ask connect::Link::is_alive",
+        "nothing was given up: a later wait may still return it; that a peer died no device reports: wait with a Patience that asks connect::Link::is_alive",
         Some("while the peer is alive (connect::Link::is_alive)"),
         "ml-explore/mlx issues 3910 and 4278; adurham/exo"
     }

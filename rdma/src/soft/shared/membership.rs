@@ -421,7 +421,11 @@ fn compare(window: &Window, name: &str, path: &Path, text: &str, digest: u64) ->
     let difference =
         if theirs == text { "cabled differently, or has other rules or faults".to_owned() } else { theirs };
     Err(Error::argument(format!("the software fabric {name} exists and is {difference}; this process asks for {text}"))
-        .with_hint("all its processes must name the same topology, profile, page and plan of faults"))
+        .with_hint(
+            "all its processes must name the same topology, profile, page and plan of faults: RDMA_SOFT_TOPOLOGY, \
+             RDMA_SOFT_PROFILE, RDMA_SOFT_PAGE (if not set, 16384 for programs in Rust and 4096 for those in C) and \
+             RDMA_SOFT_FAULTS",
+        ))
 }
 
 /// At a regular exit nobody drops what statics hold.
