@@ -70,6 +70,13 @@ macro_rules! region {
             ///
             /// As for [`buffer`](Self::buffer); then none is taken.
             pub fn buffers(&self, count: usize, length: usize) -> Result<Vec<$buffer>> {
+                // What cannot be is refused before anything is taken.
+                if count.saturating_mul(length) > self.0.length() {
+                    let detail = format!("{count} buffers of {length} bytes: the region has {}", self.0.length());
+                    return Err(Error::argument(detail)
+                        .with_hint("allocate a longer region")
+                        .on_device(self.0.domain.context.device()));
+                }
                 (0..count).map(|_| self.buffer(length)).collect()
             }
 

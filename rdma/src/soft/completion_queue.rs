@@ -4,7 +4,6 @@
 //! it, and polling walks them: a finished receive stands in its slot, a finished send below the queue pair's count. An
 //! idle queue costs its poller two loads of lines that nobody writes.
 
-use super::address::scramble;
 use super::context::SoftContext;
 use super::fork::Birth;
 use super::matching;
@@ -15,6 +14,7 @@ use super::prefetch;
 use super::queue_pair::{Apart, Attention, Body, Done, INLINE, LOST, Slot, SoftQp};
 use super::quota::Ticket;
 use super::registry::{Kind, Object};
+use super::report::report;
 use super::shared::exchange;
 use super::shared::inbound::{Inbound, Next};
 use super::small;
@@ -71,6 +71,8 @@ struct Source {
     next: u64,
     /// The places of all requests before it.
     places: u64,
+    /// Of sends: as `next` and `places`, but of unsignaled ones, which are retired by a later one that is signaled, too.
+    looked: (u64, u64),
     /// In a shared fabric: the connection from which a receive queue gets its messages.
     inbound: Option<Box<Inbound>>,
     /// With `inbound`: the messages of receives before this one were taken ahead of polling.
@@ -109,8 +111,21 @@ impl SoftCq {
             Side::Receive => Attention::AWAITED,
         };
         let flags = flags | Attention::ERRAND;
-        sources.list.push(Source { qp: qp.clone(), side, flags, next: 0, places: 0, inbound: None, settled: 0 });
+        sources.list.push(Source {
+            qp: qp.clone(),
+            side,
+            flags,
+            next: 0,
+            places: 0,
+            looked: (0, 0),
+            inbound: None,
+            settled: 0,
+        });
         self.fill.divide(self.capacity(), sources.list.len());
+        // What is in flight was posted when the share was larger.
+        if sources.most_in_flight() > self.fill.share() {
+            self.fill.watch(|| sources.waiting());
+        }
     }
 
     /// Forgets a queue pair; what it had completed and nobody polled is gone with it, as on Apple's device, where polling
@@ -129,6 +144,7 @@ impl SoftCq {
         for source in sources.list.iter_mut().filter(|source| ptr::eq(&*source.qp, qp) && source.side == side) {
             source.next = posted;
             source.places = places;
+            source.looked = (posted, places);
         }
         self.fill.recount(|| sources.waiting());
     }
@@ -168,18 +184,40 @@ impl Sources {
         self.list.iter_mut().find(|source| ptr::eq(&*source.qp, qp) && source.side == Side::Receive)
     }
 
-    /// How many completions nobody has polled. Requests complete in order, so a queue's end at the first that has not.
+    /// How many completions nobody has polled: not of unsignaled requests, nor of those whose completion is lost. Requests
+    /// complete in order, so a queue's end at the first that has not.
     pub(crate) fn waiting(&self) -> u64 {
         let of = |source: &Source| match source.side {
-            Side::Send => source.qp.completed.0.load(Ordering::Acquire) - source.next,
+            Side::Send => {
+                let sends = &source.qp.sends;
+                // SAFETY: below `completed`, loaded with acquire, and not released: the poller's, whose latch we hold.
+                let counts = |&counter: &u64| unsafe { (*sends.at(counter)).has_completion() };
+                (source.next..source.qp.completed.0.load(Ordering::Acquire)).filter(counts).count()
+            }
             Side::Receive => {
                 let slots = &source.qp.slots;
                 // SAFETY: slots exist for the life of the ring.
-                let done = |counter: u64| unsafe { (*slots.at(counter)).mark.load(Ordering::Acquire) } == Slot::done(slots.lap(counter));
-                (source.next..).take_while(|&counter| done(counter)).count() as u64
+                let slot = |counter: u64| unsafe { &*slots.at(counter) };
+                let done =
+                    |&counter: &u64| slot(counter).mark.load(Ordering::Acquire) == Slot::done(slots.lap(counter));
+                // SAFETY: done, loaded with acquire: the poller's.
+                let counts = |&counter: &u64| unsafe { (*slot(counter).body.get()).done.status } != LOST;
+                (source.next..).take_while(done).filter(counts).count()
             }
         };
-        self.list.iter().map(of).sum()
+        self.list.iter().map(of).sum::<usize>() as u64
+    }
+
+    /// The most requests that one of the queues has in flight, as far as can be told.
+    fn most_in_flight(&self) -> u64 {
+        let of = |source: &Source| {
+            let posted = match source.side {
+                Side::Send => source.qp.send.0.try_lock().map(|send| send.posted),
+                Side::Receive => source.qp.receive.0.try_lock().map(|receive| receive.posted),
+            };
+            posted.map_or(u64::MAX, |posted| posted - source.next)
+        };
+        self.list.iter().map(of).max().unwrap_or(0)
     }
 }
 
@@ -266,7 +304,7 @@ impl Source {
     fn is_idle(&self) -> bool {
         let qp = &*self.qp;
         match self.side {
-            Side::Send => qp.completed.0.load(Ordering::Acquire) == self.next,
+            Side::Send => qp.completed.0.load(Ordering::Acquire) == self.looked.0,
             Side::Receive => {
                 // SAFETY: the slot exists for the life of the ring.
                 let mark = unsafe { &(*qp.slots.at(self.next)).mark };
@@ -310,7 +348,7 @@ impl Source {
             // who matches, and slot and record are its until we release their places.
             let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
             let Some(outcome) = exchange::receive(qp, inbound, counter, record, &posted) else { break };
-            let room = overrun::admit(&qp.receive_cq, qp);
+            let room = outcome.lost || overrun::admit(&qp.receive_cq, qp);
             let ending = if room && !outcome.lost { outcome.status.0 as u16 } else { LOST };
             let flags = if outcome.immediate.is_some() { Done::IMMEDIATE } else { 0 };
             let immediate = outcome.immediate.unwrap_or(0);
@@ -334,7 +372,7 @@ impl Source {
     unsafe fn poll_sends(&mut self, out: *mut sys::ibv_wc, room: usize) -> usize {
         let qp = &*self.qp;
         let completed = qp.completed.0.load(Ordering::Acquire);
-        let (mut next, mut places, mut taken) = (self.next, self.places, 0);
+        let ((mut next, mut places), mut taken) = (self.looked, 0);
         while taken < room && next != completed {
             // SAFETY: the record lies below `completed`, loaded with acquire, so the matcher's writes are visible and
             // over; it is not written again before we release its places below.
@@ -346,7 +384,7 @@ impl Source {
                 (self.next, self.places) = (next, places);
                 continue;
             }
-            if record.signaled || record.status != status::IBV_WC_SUCCESS.0 {
+            if record.has_completion() {
                 let completion = sys::ibv_wc {
                     wr_id: record.wr_id,
                     status: status(record.status),
@@ -361,6 +399,7 @@ impl Source {
                 (self.next, self.places) = (next, places);
             }
         }
+        self.looked = (next, places);
         if taken != 0 {
             qp.released.0.sends.store(self.next, Ordering::Relaxed);
             qp.released.0.send_places.store(self.places, Ordering::Release);
@@ -382,9 +421,9 @@ impl Source {
             let lap = qp.slots.lap(counter);
             let mark = slot.mark.load(Ordering::Acquire);
             if mark != Slot::done(lap) {
-                let Some(inbound) = self.inbound.as_deref().filter(|_| mark == Slot::posted(lap)) else {
-                    break;
-                };
+                // Where completions are counted, messages go to their receives beforehand: see `settle_arrivals`.
+                let is_next = mark == Slot::posted(lap) && !qp.receive_cq.fill.is_watched();
+                let Some(inbound) = self.inbound.as_deref().filter(|_| is_next) else { break };
                 // SAFETY: posted, loaded with acquire, so the owner's writes are visible; in a shared fabric the poller is the
                 // one who matches, and slot and record are its until we release their places.
                 let (record, posted) = unsafe { (&*qp.receives.at(counter), (*slot.body.get()).posted) };
@@ -456,44 +495,4 @@ impl Source {
         }
         taken
     }
-}
-
-/// Writes a completion as the device gives it.
-///
-/// # Safety
-///
-/// It can be written.
-#[inline]
-unsafe fn report(qp: &SoftQp, out: *mut sys::ibv_wc, completion: sys::ibv_wc) {
-    let failed = completion.status != status::IBV_WC_SUCCESS;
-    // SAFETY: promised by the caller.
-    unsafe { out.write(completion) };
-    if failed && qp.device.profile.garbles_failures {
-        // SAFETY: written just now.
-        garble(unsafe { &mut *out });
-    }
-}
-
-/// Only the id, the status, the queue pair's number and the vendor's code mean anything in a failed completion
-/// (`ibv_poll_cq(3)`). A profile can fill the rest with garbage, so that a program that reads it is found out.
-#[cold]
-fn garble(completion: &mut sys::ibv_wc) {
-    let id = completion.wr_id;
-    let garbage = |salt: u64| scramble(id ^ salt) as u32 | 1;
-    *completion = sys::ibv_wc {
-        vendor_err: garbage(1),
-        opcode: opcode(garbage(2)),
-        byte_len: garbage(3),
-        imm_data: garbage(4),
-        src_qp: garbage(5),
-        wc_flags: garbage(6) as _,
-        pkey_index: garbage(7) as u16,
-        slid: garbage(8) as u16,
-        ..*completion
-    };
-}
-
-/// `ibv_req_notify_cq`: there are no completion channels on the device (TN3205 passes none).
-pub(crate) unsafe extern "C" fn req_notify_cq(_: *mut sys::ibv_cq, _: c_int) -> c_int {
-    libc::EOPNOTSUPP
 }

@@ -21,7 +21,7 @@ pub(crate) fn advance(qp: &SoftQp, send: &mut SendQueue) {
 }
 
 /// As [`advance`], where the sends from `new` on were posted, and their regions found live, since the caller took the latch:
-/// whoever deregisters one waits for it.
+/// whoever deregisters one waits for the latch of every queue pair of its device.
 #[inline(always)]
 pub(crate) fn advance_new(qp: &SoftQp, send: &mut SendQueue, new: u64) {
     if let Some(presence) = &qp.presence {
@@ -69,12 +69,12 @@ pub(crate) fn advance_new(qp: &SoftQp, send: &mut SendQueue, new: u64) {
                 }
             }
         }
-        if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
-            record.lost = true;
-        }
         if qp.limits.special {
             rules::after_send(qp, record);
             (send.delivered, send.fate) = (0, None);
+        }
+        if record.has_completion() && !overrun::admit(&qp.send_cq, qp) {
+            record.lost = true;
         }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);

@@ -39,6 +39,7 @@ mod queue_pair;
 mod quota;
 mod region;
 mod registry;
+mod report;
 mod ring;
 mod rules;
 #[cfg(all(loom, test))]

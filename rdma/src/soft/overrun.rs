@@ -38,6 +38,14 @@ impl Fill {
         self.watched.load(Ordering::Relaxed)
     }
 
+    /// Begins to count, with what is `waiting`. For whoever holds the poll latch.
+    #[cold]
+    pub(crate) fn watch(&self, waiting: impl FnOnce() -> u64) {
+        if !self.watched.swap(true, Ordering::SeqCst) {
+            self.unpolled.store(waiting() as i64, Ordering::SeqCst);
+        }
+    }
+
     /// Completions were dropped without being polled: `waiting` are left.
     pub(crate) fn recount(&self, waiting: impl FnOnce() -> u64) {
         if self.watched.load(Ordering::Relaxed) {
@@ -61,9 +69,7 @@ pub(crate) fn watch(cq: &SoftCq) {
         return;
     }
     let sources = cq.poll.0.lock();
-    if !cq.fill.watched.swap(true, Ordering::SeqCst) {
-        cq.fill.unpolled.store(sources.waiting() as i64, Ordering::SeqCst);
-    }
+    cq.fill.watch(|| sources.waiting());
 }
 
 /// Makes room for one completion. Returns false if there is none: it is lost, and `qp` fails.

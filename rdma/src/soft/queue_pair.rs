@@ -149,6 +149,7 @@ impl Limits {
             frames: profile.depth_unit == DepthUnit::Frames,
             matching: profile.matching,
             special: profile.matching != Matching::Frames
+                || profile.takes_immediate
                 || profile.loses_empty
                 || !profile.faults.is_empty()
                 || profile.lint != Lint::Off,
@@ -268,6 +269,14 @@ pub(crate) struct SendRecord {
     pub(crate) immediate: Option<u32>,
     /// In a shared fabric: its number among the messages of the connection, if it is one.
     pub(crate) message: Option<u64>,
+}
+
+impl SendRecord {
+    /// Whether the poller is to see its completion, once it has ended.
+    #[inline]
+    pub(crate) fn has_completion(&self) -> bool {
+        !self.lost && (self.signaled || self.status != sys::ibv_wc_status::IBV_WC_SUCCESS.0)
+    }
 }
 
 /// A posted receive, for its owner's eyes.

@@ -32,11 +32,12 @@ pub(crate) fn meet(receiver: &SoftQp, rest: u32, immediate: Option<u32>, posted:
         // In the unit of the profile's depth, as `matching` has it.
         Matching::Frames => whole(matching::judge(receiver, rest, limits.places(rest).unwrap_or(frames), posted)),
         Matching::Mispairing => {
-            let mut meeting = whole(matching::judge(receiver, rest, frames, posted));
-            if frames > posted.places {
+            let room = if limits.frames { posted.places } else { Limits::frames_of(posted.length) };
+            let mut meeting = whole(matching::judge(receiver, rest, limits.places(rest).unwrap_or(frames), posted));
+            if frames > room {
                 // The frames that had no place go on into the next receive (reports of messages that pair wrongly after a
                 // mismatch: adurham/exo, jonathan308/ThunderMLX, SQCU/mesh).
-                meeting.rest = rest - posted.places * FRAME as u32;
+                meeting.rest = rest - room * FRAME as u32;
             }
             meeting
         }

@@ -8,11 +8,20 @@ const ALIGNMENT: usize = 128;
 pub(crate) struct Ranges {
     /// (start, end)
     free: Vec<(usize, usize)>,
+    /// No buffer fits into the ranges before this one: what is left between buffers of lengths that are no multiple of the
+    /// alignment. There may be thousands of them.
+    first: usize,
+}
+
+/// Where a buffer would start in a range, if there is room for one of this length.
+fn fits((start, end): (usize, usize), length: usize) -> Option<usize> {
+    let start = start.next_multiple_of(ALIGNMENT);
+    start.checked_add(length).filter(|&stop| stop <= end).map(|_| start)
 }
 
 impl Ranges {
     pub(crate) fn new(length: usize) -> Self {
-        Ranges { free: vec![(0, length)] }
+        Ranges { free: vec![(0, length)], first: 0 }
     }
 
     /// Takes a free range of this length, the first that fits. A length of 0 has none.
@@ -20,11 +29,11 @@ impl Ranges {
         if length == 0 {
             return None;
         }
-        let fits = |&(start, end): &(usize, usize)| {
-            let start = start.next_multiple_of(ALIGNMENT);
-            start.checked_add(length).filter(|&stop| stop <= end).map(|_| start)
-        };
-        let (index, start) = self.free.iter().enumerate().find_map(|(index, range)| Some((index, fits(range)?)))?;
+        while self.free.get(self.first).is_some_and(|&range| fits(range, 1).is_none()) {
+            self.first += 1;
+        }
+        let mut ranges = self.free.iter().enumerate().skip(self.first);
+        let (index, start) = ranges.find_map(|(index, &range)| Some((index, fits(range, length)?)))?;
         let (first, last) = self.free[index];
         let stop = start + length;
         match (first < start, stop < last) {
@@ -50,6 +59,7 @@ impl Ranges {
         let index = self.free.partition_point(|&(first, _)| first < start);
         debug_assert!(index == 0 || self.free[index - 1].1 <= start, "given back twice");
         debug_assert!(self.free.get(index).is_none_or(|&(first, _)| end <= first), "given back twice");
+        self.first = self.first.min(index.saturating_sub(1));
         let before = index > 0 && self.free[index - 1].1 == start;
         let after = self.free.get(index).is_some_and(|&(first, _)| first == end);
         match (before, after) {
@@ -98,6 +108,20 @@ mod tests {
             ranges.give_back(start, length);
         }
         assert_eq!(ranges.free, [(0, 1 << 16)]);
+    }
+
+    /// It takes no longer for what others have left between.
+    #[test]
+    fn remains_are_not_looked_at_again() {
+        let mut ranges = Ranges::new(1 << 16);
+        let taken: Vec<usize> = (0..400).map(|_| ranges.take(64).unwrap()).collect();
+        assert!(ranges.free.len() >= 400 && ranges.first >= 398, "{} of {}", ranges.first, ranges.free.len());
+        // What comes back is found.
+        ranges.give_back(taken[7], 64);
+        assert_eq!(ranges.take(64), Some(taken[7]));
+        assert_eq!(ranges.take(100), Some(400 * ALIGNMENT));
+        ranges.give_back(taken[0], 64);
+        assert_eq!(ranges.take(1), Some(0));
     }
 
     #[test]

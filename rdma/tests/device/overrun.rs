@@ -148,3 +148,54 @@ fn reset_ends_what_was_to_fail() {
     });
     assert_eq!((received[0].wr_id, received[0].status), (9, status::IBV_WC_SUCCESS));
 }
+
+/// Of 33 sends one is signaled: there is one completion, and a queue of 16 has room for it.
+#[test]
+fn unsignaled_sends_take_no_room() {
+    let mut small = small(16);
+    for round in 0..4 {
+        for id in 0..33 {
+            assert_eq!(small.a.post_recv(small.qp_a, id, small.mem_a.sge(0, 64)), 0);
+        }
+        for id in 0..32 {
+            assert_eq!(small.b.post_send_flags(small.qp_b, id, small.mem_b.sge(0, 8), 0), 0);
+        }
+        assert_eq!(small.b.post_send(small.qp_b, 99, small.mem_b.sge(0, 8)), 0);
+        let polled = small.poll_b();
+        assert!(
+            matches!(&polled[..], [wc] if wc.wr_id == 99 && wc.status == status::IBV_WC_SUCCESS),
+            "{round}: {polled:?}"
+        );
+        assert_eq!(small.a.wait(33).len(), 33);
+        assert_eq!(small.b.state(small.qp_b), state::IBV_QPS_RTS);
+    }
+}
+
+/// Queue pairs that come later make the others' shares smaller: what these have in flight by then is counted, too.
+#[test]
+fn a_queue_pair_that_comes_later_is_counted() {
+    let mut small = small(8);
+    // A quarter of the room for each of four queues would be two; there were two queues, with four each.
+    for id in 0..4 {
+        assert_eq!(small.a.post_recv(small.qp_a, id, small.mem_a.sge(0, 64)), 0);
+        assert_eq!(small.b.post_recv(small.qp_b, id, small.mem_b.sge(0, 64)), 0);
+    }
+    for id in 0..4 {
+        assert_eq!(small.a.post_send(small.qp_a, id, small.mem_a.sge(0, 8)), 0);
+        assert_eq!(small.b.post_send(small.qp_b, id, small.mem_b.sge(0, 8)), 0);
+    }
+    let mut init = sys::ibv_qp_init_attr { send_cq: small.cq_b, recv_cq: small.cq_b, ..small.b.init_attr(1023) };
+    // SAFETY: live objects.
+    let late = unsafe { (small.b.verbs.create_qp)(small.b.pd, &mut init) };
+    let peer = small.a.queue_pair(1023);
+    small.a.connect(peer, &small.b, late);
+    small.b.connect(late, &small.a, peer);
+    assert_eq!(small.a.post_recv(peer, 9, small.mem_a.sge(0, 64)), 0);
+    assert_eq!(small.b.post_send(late, 9, small.mem_b.sge(0, 8)), 0);
+    assert_eq!(small.poll_b().len(), 8, "a completion queue of 8");
+    // The one whose completion was lost: which it is depends on when messages are taken.
+    let states = [late, small.qp_b].map(|qp| small.b.state(qp));
+    assert!(states.contains(&state::IBV_QPS_ERR), "{states:?}");
+    // SAFETY: live objects.
+    unsafe { (small.b.verbs.destroy_qp)(late) };
+}

@@ -1,7 +1,7 @@
 //! Switches: both sides of what reports disagree about.
 #![allow(unsafe_code)]
 
-use crate::support::raw::{Host, Two, errno, two_on};
+use crate::support::raw::{Host, Two, errno, send_wr, two_on};
 use crate::support::{SHORT, fabrics, pattern};
 use rdma::soft::Topology;
 use rdma_sys::{self as sys, ibv_wc_status as status};
@@ -183,6 +183,28 @@ fn limits_are_numbers() {
     }
 }
 
+/// Immediate data is the device's, whatever the rules of matching.
+#[test]
+fn immediate_data_arrives_under_any_rules() {
+    for profile in
+        ["classic", "classic,matching=frames", "classic,matching=frames,lint=yes", "classic,matching=packets"]
+    {
+        let two = two(profile);
+        assert_eq!(two.b.post_recv(two.qp_b, 1, two.mem_b.sge(0, 64)), 0);
+        let mut sge = two.mem_a.sge(0, 64);
+        let mut request = send_wr(2, &raw mut sge, sys::IBV_SEND_SIGNALED);
+        (request.opcode, request.imm_data) = (sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, 7);
+        // SAFETY: a live queue pair and a chain of one request.
+        assert_eq!(unsafe { sys::ibv_post_send(two.qp_a, &mut request, &mut null_mut()) }, 0);
+        let received = two.b.wait(1)[0];
+        assert_eq!(
+            (received.imm_data, received.wc_flags & sys::IBV_WC_WITH_IMM),
+            (7, sys::IBV_WC_WITH_IMM),
+            "{profile}"
+        );
+    }
+}
+
 /// The rules of matching and the unit of depth are two things; a lint changes neither.
 #[test]
 fn matching_does_not_depend_on_the_unit_of_depth() {
@@ -194,6 +216,15 @@ fn matching_does_not_depend_on_the_unit_of_depth() {
         assert_eq!((received.status, received.byte_len as usize), (status::IBV_WC_SUCCESS, 2 * FRAME), "{profile}");
         assert_eq!(two.a.wait(1)[0].status, status::IBV_WC_SUCCESS);
     }
+    // What fits is no mismatch; what does not goes on into the next receive.
+    let mispaired = two("classic,matching=mispairing");
+    for (id, length, wanted) in [(1, 2 * FRAME, status::IBV_WC_SUCCESS), (2, FRAME, status::IBV_WC_LOC_LEN_ERR)] {
+        assert_eq!(mispaired.b.post_recv(mispaired.qp_b, id, mispaired.mem_b.sge(0, length)), 0);
+        assert_eq!(mispaired.a.post_send(mispaired.qp_a, id, mispaired.mem_a.sge(0, 2 * FRAME)), 0);
+        assert_eq!(mispaired.b.wait(1)[0].status, wanted);
+    }
+    assert_eq!(mispaired.b.post_recv(mispaired.qp_b, 3, mispaired.mem_b.sge(0, FRAME)), 0);
+    assert_eq!(mispaired.b.wait(1)[0].wr_id, 3);
     let two = two("classic,matching=packets");
     assert_eq!(two.a.post_send(two.qp_a, 9, two.mem_a.sge(0, 2 * FRAME)), 0);
     assert_eq!(two.b.post_recv(two.qp_b, 1, two.mem_b.sge(0, FRAME)), 0);

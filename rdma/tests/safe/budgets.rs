@@ -1,6 +1,7 @@
 //! Depth and requests are counted before the device is asked, and a full queue returns the buffer.
 
-use crate::support::pair::{End, connect, connect_devices, device, fabric};
+use crate::support::LONG;
+use crate::support::pair::{End, Unconnected, connect, connect_devices, device, fabric};
 use rdma::{Capacities, CompletionQueue, ErrorKind};
 
 const FRAME: usize = 4096;
@@ -167,6 +168,34 @@ fn a_full_queue_goes_round_for_ever() {
 }
 
 /// Unsignaled sends come back with the next signaled one, once each, and cannot fill the queue for good.
+/// Whatever of its requests is signaled: within its share of the completion queue nothing is lost.
+#[test]
+fn a_share_that_is_used_whole_loses_nothing() {
+    let fabric = fabric();
+    let (a, b) = (Unconnected::open(&device(&fabric, 0), 1 << 16), Unconnected::open(&device(&fabric, 1), 1 << 16));
+    let mut small = a.context.completion_queue(16).unwrap();
+    let here = a.domain.queue_pair(&small).send_requests(15).receive_requests(1).build().unwrap();
+    let there = b.domain.queue_pair(&b.completions).requests(90).build().unwrap();
+    let (mut here, mut there) = rdma::connect::pair(here, there).unwrap();
+    for token in 0..90 {
+        there.post_recv(b.region.buffer(8).unwrap(), token).unwrap();
+    }
+    for round in 0..6 {
+        for token in 0..15 {
+            let buffer = a.region.buffer(8).unwrap();
+            // In every other round all but the last are unsignaled.
+            if round % 2 == 0 && token != 14 {
+                here.post_send_unsignaled(buffer, .., token).unwrap();
+            } else {
+                here.post_send(buffer, .., token).unwrap();
+            }
+        }
+        for token in 0..15 {
+            assert_eq!(small.wait(LONG).unwrap().ok().unwrap().token(), token, "round {round}");
+        }
+    }
+}
+
 #[test]
 fn unsignaled_sends_come_back_once_each() {
     let [mut a, mut b] = connect(&fabric(), |builder| builder.requests(16));

@@ -92,11 +92,11 @@ fn complete(qp: &SoftQp, presence: &Presence, send: &mut SendQueue) {
             }
             outbound.use_up(receives);
         }
-        if (record.signaled || record.status != status::IBV_WC_SUCCESS.0) && !overrun::admit(&qp.send_cq, qp) {
-            record.lost = true;
-        }
         if qp.limits.special {
             rules::after_send(qp, record);
+        }
+        if record.has_completion() && !overrun::admit(&qp.send_cq, qp) {
+            record.lost = true;
         }
         send.matched += 1;
         qp.completed.0.store(send.matched, Ordering::Release);
