@@ -3,6 +3,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::patience::Waiting;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What says "I have posted my receives" (any byte would do; ggml-org/llama.cpp sends one, too).
@@ -15,6 +16,9 @@ const TURN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Link {
     stream: TcpStream,
+    /// What the peer has sent ahead of our reading, one byte of it: it stood in front of the end of the stream, which is what
+    /// [`is_alive`](Self::is_alive) looks for.
+    early: Mutex<Option<u8>>,
     /// For errors, as the system no longer tells once the peer is gone.
     peer: Option<SocketAddr>,
 }
@@ -37,7 +41,7 @@ impl Link {
         stream.set_nodelay(true).map_err(|error| system("setsockopt", &error))?;
         stream.set_nonblocking(false).map_err(|error| system("fcntl", &error))?;
         let peer = stream.peer_addr().ok();
-        Ok(Link { stream, peer })
+        Ok(Link { stream, early: Mutex::new(None), peer })
     }
 
     /// Tells the peer that this end has posted its receives, and waits until the peer has. Can be called again: each call
@@ -65,14 +69,29 @@ impl Link {
     /// `true` says that the peer's process has not closed the connection; a host that was switched off or unplugged shows
     /// only when TCP gives up on it. `false` is final.
     pub fn is_alive(&self) -> bool {
+        // Held to the end: of two threads that ask at once, the second would find the stream blocking.
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stream.set_nonblocking(true).is_err() {
             return false;
         }
-        let alive = match self.stream.peek(&mut [0]) {
+        let alive = self.is_open(&mut early);
+        alive && self.stream.set_nonblocking(false).is_ok()
+    }
+
+    /// Whether the stream has not ended. A peer that keeps to the protocol is one byte ahead at most.
+    fn is_open(&self, early: &mut Option<u8>) -> bool {
+        let is_open = |outcome: io::Result<usize>| match outcome {
             Ok(count) => count != 0,
             Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         };
-        alive && self.stream.set_nonblocking(false).is_ok()
+        let mut byte = [0];
+        if early.is_none() {
+            match (&self.stream).read(&mut byte) {
+                Ok(1) => *early = Some(byte[0]),
+                outcome => return is_open(outcome),
+            }
+        }
+        is_open(self.stream.peek(&mut byte))
     }
 
     /// The peer's address.
@@ -94,7 +113,8 @@ impl Link {
 
     fn in_vain(&self, timeout: Duration, awaited: &Awaited) -> Error {
         let detail = format!("waited {timeout:?} in vain for {}", awaited.what);
-        self.about(Error::new(ErrorKind::TimedOut, detail)).with_hint(awaited.remedy)
+        let remedy = if timeout.is_zero() { "no time was given: it takes some" } else { awaited.remedy };
+        self.about(Error::new(ErrorKind::TimedOut, detail)).with_hint(remedy)
     }
 
     /// Sends all of `bytes`.
@@ -113,6 +133,11 @@ impl Link {
     /// Fills `bytes`, however small the pieces in which they come.
     pub(super) fn read(&mut self, bytes: &mut [u8], waiting: &Waiting<'_>, awaited: &Awaited) -> Result<()> {
         let mut got = 0;
+        let early = self.early.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(first), Some(byte)) = (bytes.first_mut(), early.take()) {
+            *first = byte;
+            got = 1;
+        }
         while got < bytes.len() {
             let turn = waiting.turn(TURN, |timeout| self.in_vain(timeout, awaited))?;
             self.stream.set_read_timeout(Some(turn)).map_err(|error| system("setsockopt", &error))?;

@@ -29,7 +29,8 @@ pub fn dial<'a>(address: impl ToSocketAddrs, patience: impl Into<Patience<'a>>) 
         .to_socket_addrs()
         .map_err(|error| Error::argument(format!("no such address: {error}")).with_hint("it is HOST:PORT"))?
         .collect();
-    let mut reason = "its name has no address".to_owned();
+    let reason = if addresses.is_empty() { "its name has no address" } else { "there was no time to try" };
+    let mut reason = reason.to_owned();
     loop {
         for address in &addresses {
             let turn = waiting.turn(ATTEMPT, |timeout| unreachable(timeout, &reason))?;

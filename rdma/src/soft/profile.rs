@@ -117,6 +117,9 @@ pub(crate) enum Lint {
     Printed,
 }
 
+/// No memory is aligned to more.
+const LONGEST_PAGE: usize = 1 << 30;
+
 /// A frame of the Thunderbolt link, in bytes (TN3205: depth is counted in frames of 4096 bytes).
 pub(crate) const FRAME: u64 = 4096;
 
@@ -248,7 +251,7 @@ impl Profile {
         &self.name
     }
 
-    /// The same rules with another device page: a power of two, 4 KiB at least.
+    /// The same rules with another device page: a power of two from 4 KiB to 1 GiB.
     ///
     /// Apple silicon has pages of 16 KiB, which is the default here even where the host's pages are smaller, so that a
     /// program that aligns to 4 KiB fails on Linux as it would on a Mac.
@@ -257,9 +260,9 @@ impl Profile {
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `page` is not such a number.
     pub fn with_page(mut self, page: usize) -> crate::Result<Self> {
-        if !page.is_power_of_two() || page < 4096 {
+        if !page.is_power_of_two() || !(4096..=LONGEST_PAGE).contains(&page) {
             return Err(crate::Error::argument(format!(
-                "a device page is a power of two of at least 4096 bytes, not {page}"
+                "a device page is a power of two from 4096 to {LONGEST_PAGE} bytes, not {page}"
             )));
         }
         self.page = page;

@@ -152,7 +152,7 @@ fn reset_ends_what_was_to_fail() {
 /// Of 33 sends one is signaled: there is one completion, and a queue of 16 has room for it.
 #[test]
 fn unsignaled_sends_take_no_room() {
-    let mut small = small(16);
+    let small = small(16);
     for round in 0..4 {
         for id in 0..33 {
             assert_eq!(small.a.post_recv(small.qp_a, id, small.mem_a.sge(0, 64)), 0);

@@ -115,6 +115,45 @@ fn a_link_is_a_barrier_and_a_sign_of_life() {
     });
 }
 
+/// What a peer has said before it left does not hide that it has left; and it still counts.
+#[test]
+fn a_peer_that_leaves_at_a_barrier_is_seen_gone() {
+    let fabric = fabric();
+    let (ours, theirs) = streams();
+    let (end, other_end) = (open(&fabric, 0), open(&fabric, 1));
+    let (prepared, other_prepared) = (prepare(&end).0, prepare(&other_end).0);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| connect::establish(other_prepared, theirs, LONG).unwrap());
+        let (_queue_pair, mut link) = connect::establish(prepared, ours, LONG).unwrap();
+        let (other_queue_pair, mut other_link) = other.join().unwrap();
+        assert!(link.is_alive());
+        // It is ready, and nobody else is: it gives up.
+        assert_eq!(other_link.ready(Duration::from_millis(10)).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(link.is_alive() && link.is_alive());
+        drop((other_link, other_queue_pair));
+        // Several threads may ask.
+        std::thread::scope(|scope| {
+            let gone = || crate::support::eventually("the peer to be seen gone", || !link.is_alive());
+            scope.spawn(gone);
+            gone();
+        });
+        link.ready(LONG).unwrap();
+        assert_eq!(link.ready(LONG).unwrap_err().kind(), ErrorKind::PeerGone);
+    });
+}
+
+/// No time is no time, and no reason to blame the peer.
+#[test]
+fn no_time_is_told() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = connect::dial(address, Duration::ZERO).unwrap_err();
+    assert!(error.kind() == ErrorKind::TimedOut && error.to_string().contains("no time"), "{error}");
+    let fabric = fabric();
+    let (ours, _theirs) = streams();
+    let error = connect::establish(prepare(&open(&fabric, 0)).0, ours, Duration::ZERO).unwrap_err();
+    assert!(error.kind() == ErrorKind::TimedOut && error.to_string().contains("no time"), "{error}");
+}
+
 #[test]
 fn dialling_nobody_ends_in_time() {
     // A port that was just given back.
