@@ -98,6 +98,23 @@ expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s 
 expect 0 'Nothing was done.' conformance --plan --risky
 expect 0 ' 0 differ, 0 steps were not completed' conformance --risky --report "$scratch/report"
 expect 0 '"F301"' cat "$scratch/report"
+# What is no plain file is written to, and not replaced.
+ln -s report "$scratch/link"
+expect 0 'the report is ' conformance --step limits --report "$scratch/link"
+test -L "$scratch/link"
+expect 0 '"F301"' cat "$scratch/report"
+mkfifo "$scratch/pipe"
+cat "$scratch/pipe" >"$scratch/piped" &
+expect 0 'the report is ' conformance --step limits --report "$scratch/pipe"
+wait "$!"
+test -p "$scratch/pipe"
+expect 0 '"F301"' cat "$scratch/piped"
+if [ -c /dev/full ]; then
+    # By a link, so that a mistake costs no more than the link.
+    ln -s /dev/full "$scratch/full"
+    expect 2 'No space left' conformance --step limits --report "$scratch/full"
+    test -L "$scratch/full"
+fi
 expect 2 'start one with --server' conformance --provider system
 expect 2 'no verbs library' env RDMA_LIBRARY=/nonexistent conformance --server
 expect 2 'there is rdma_en2' conformance --provider soft --device rdma_en9

@@ -42,7 +42,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) plan: bool,
 
-    /// Write the results to this file, in JSON that a person can read
+    /// Write the results to this file, in JSON that a person can read, and anew after each step. A link, a pipe or a device
+    /// stays what it is and is written to: a pipe gets one report after the other
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 

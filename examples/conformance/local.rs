@@ -2,6 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::end::Role;
+use crate::place::Place;
 use crate::report::Report;
 use crate::session::Session;
 use crate::steps::Step;
@@ -47,18 +48,18 @@ pub(crate) fn open_ends(arguments: &Arguments) -> Result<[End; 2], Stop> {
 /// What the client has to report: it has the server's observations, too.
 pub(crate) fn run(
     [client, server]: [End; 2],
-    arguments: &Arguments,
+    place: Option<&Place>,
     steps: &[&'static Step],
     watch: &Watch,
     out: &mut dyn FnMut(&str),
 ) -> Result<Report, Stop> {
-    let end = |End { provider, context, stream }, role, file, out: &mut dyn FnMut(&str)| -> Result<Report, Stop> {
+    let end = |End { provider, context, stream }, role, place, out: &mut dyn FnMut(&str)| -> Result<Report, Stop> {
         let name = "soft";
-        Ok(Session { provider: &provider, name, context, stream, role, steps, watch, file, out }.run()?)
+        Ok(Session { provider: &provider, name, context, stream, role, steps, watch, place, out }.run()?)
     };
     thread::scope(|scope| {
         let server = scope.spawn(|| end(server, Role::Server, None, &mut |_| {}));
-        let client = end(client, Role::Client, arguments.report.clone(), out);
+        let client = end(client, Role::Client, place, out);
         match (client, server.join()) {
             (_, Err(panic)) => std::panic::resume_unwind(panic),
             // That the other end is gone is only what followed.
