@@ -23,12 +23,18 @@ mod arguments;
 mod channel;
 mod end;
 mod local;
+#[path = "../shared/meeting.rs"]
+mod meeting;
 mod memory;
 mod observation;
 mod place;
+#[path = "../shared/profile.rs"]
+mod profile;
 mod raw;
 mod report;
 mod session;
+#[path = "../shared/signals.rs"]
+mod signals;
 mod steps;
 mod system;
 mod watch;
@@ -178,6 +184,7 @@ fn remote(
         Some(name) => name.clone(),
         None => std::env::var(Provider::VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or("system".to_owned()),
     };
+    meeting::check(Some(&name)).map_err(str::to_owned)?;
     let provider = match name.strip_prefix("library:") {
         Some(path) => raw::library(path)?,
         None => Provider::named(&name)?,

@@ -27,6 +27,8 @@ mod finding;
 mod parse;
 mod probe;
 mod report;
+#[path = "../shared/signals.rs"]
+mod signals;
 mod soft;
 mod tool;
 
@@ -34,7 +36,6 @@ use crate::finding::Level;
 use crate::parse::os::Release;
 use crate::tool::{Interrupted, Runner};
 use clap::Parser;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -80,9 +81,7 @@ fn probe() -> io::Result<ExitCode> {
 
 fn examine(arguments: Arguments) -> io::Result<ExitCode> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, interrupt.clone())?;
-    }
+    signals::each(|signal| signal_hook::flag::register(signal, interrupt.clone()))?;
     let runner = Runner { deadline: Duration::from_secs(arguments.timeout), interrupt };
     let mut findings = match collect::findings(&runner, arguments.peer_os) {
         Ok(findings) => findings,

@@ -1,7 +1,7 @@
 //! Two processes on a shared software fabric: this one, and one that it starts.
 
 use crate::measure::{Audience, Choice, Clock, Cores, Opened, Patience, Plan, Stop};
-use crate::{remote, rules};
+use crate::{profile, remote};
 use rdma::Provider;
 use rdma::soft::{Fabric, Topology};
 use std::io::{self, BufRead, BufReader};
@@ -28,7 +28,7 @@ pub(crate) fn run(
     audience: &mut impl Audience,
 ) -> Result<(), Stop> {
     let name = format!("pingpong-{}", std::process::id());
-    let host = Fabric::join_with(&name, Topology::mesh(2)?, rules::profile()?, 0)?;
+    let host = Fabric::join_with(&name, Topology::mesh(2)?, profile::profile().map_err(Stop::Impossible)?, 0)?;
     let failed = |error| Stop::System { what: "no second process".to_owned(), error, remedy: "" };
     let (_other, address) = start(&name, plan, patience).map_err(failed)?;
     if let Some(cores) = cores {

@@ -24,6 +24,8 @@ mod raw;
 mod report;
 #[path = "../../examples/conformance/session.rs"]
 mod session;
+#[path = "../../examples/shared/signals.rs"]
+mod signals;
 #[path = "../../examples/conformance/steps/mod.rs"]
 #[allow(dead_code)]
 mod steps;
