@@ -116,6 +116,9 @@ expect 1 'cannot listen on' "${soft[@]}" pingpong --server 127.0.0.1:port --time
 # SIGINT after a second, once: without --foreground it comes twice, and the second may not wait for the queue pairs.
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000 --bandwidth --size 65536
+# The second process takes memory first, and its error is the one that counts.
+expect 1 'no second process: ' env RDMA_SOFT_FAULTS='fail ibv_reg_mr 1 ENOMEM' pingpong --processes
+expect 1 'ENOMEM' env RDMA_SOFT_FAULTS='fail ibv_reg_mr 1 ENOMEM' pingpong --processes
 # Whoever runs this under nohup has no SIGHUP.
 for signal in INT TERM $([ "$(sh -c 'kill -HUP $$; echo ignored')" = ignored ] || echo HUP); do
     expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s "$signal" 1 pingpong --server 127.0.0.1:0

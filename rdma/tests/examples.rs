@@ -355,6 +355,10 @@ fn two_processes() {
     let mut short = example("pingpong", "--processes --all --iters 5");
     short.env("RDMA_SOFT_PROFILE", "thunderbolt_27").env("RDMA_SOFT_FAULTS", "delay frame 9 looks 3");
     let out = run(short).succeeded();
+    // The second takes memory first, and its error is the one that counts.
+    let mut second = example("pingpong", "--processes");
+    second.env("RDMA_SOFT_FAULTS", "fail ibv_reg_mr 1 ENOMEM");
+    run(second).failed(1, "no second process: ibv_reg_mr");
     assert!(out.contains("at 4096 bytes.") && !out.contains("\n 8192 "), "{out}");
 }
 
