@@ -156,6 +156,13 @@ expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s 
 cargo build --release --locked -p thunderbolt-librdma
 library=$(find "${CARGO_TARGET_DIR:-target}/release" -maxdepth 1 \( -name librdma.so -o -name librdma.dylib \) -print -quit)
 [[ $library == /* ]] || library=$PWD/$library
+# The C program of docs/c-api.md, where there is the header that it includes.
+if echo '#include <infiniband/verbs.h>' | cc -E - >"$scratch/header" 2>&1; then
+    sed -n '/^```c$/,/^```$/{/^```/!p;}' docs/c-api.md >"$scratch/devices.c"
+    cc -Wall -Wextra -Werror "$scratch/devices.c" -o "$scratch/devices" -L "${library%/*}" -lrdma
+    expect 0 'rdma_en2: PORT_ACTIVE' env LD_LIBRARY_PATH="${library%/*}" "$scratch/devices"
+    expect 0 'rdma_en5: PORT_ACTIVE' env LD_LIBRARY_PATH="${library%/*}" RDMA_SOFT_TOPOLOGY=mesh:4 "$scratch/devices"
+fi
 for provider in soft "library:$library"; do
     fabric=(env "RDMA_SOFT_FABRIC=conformance-$$" RDMA_SOFT_PAGE=16384)
     "${fabric[@]}" RDMA_SOFT_HOST=0 conformance --provider "$provider" --risky --server 127.0.0.1:0 >"$scratch/server" &
