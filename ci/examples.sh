@@ -74,6 +74,10 @@ fi
 # What it finds is its result, not an error.
 expect 1 'PROBLEM  library' bash -c 'RDMA_LIBRARY=/nonexistent doctor || { echo doctor >&2; exit 1; }'
 expect 2 'is no version' doctor --peer-os tahoe
+for variable in SOFT_HOTS=SOFT_HOST PROVIDR=PROVIDER; do
+    expect 0 "set RDMA_${variable#*=} instead" env "RDMA_${variable%=*}=soft" bash -c 'doctor; [ "$?" -le 1 ]'
+done
+expect 0 'set RDMA_SOFT_FABRIC to the same name' env RDMA_SOFT_HOST=0 bash -c 'doctor; [ "$?" -le 1 ]'
 expect 2 'unexpected argument' doctor --fix
 # One line and no panic, whoever does not take the output: a full device, or a reader that has gone.
 mkfifo "$scratch/unread"

@@ -8,7 +8,8 @@
 //!
 //! On a Mac it asks the system's own tools (`sw_vers`, `rdma_ctl status`, `system_profiler`, `networksetup`, `ifconfig`,
 //! `pmset`), on Linux `/proc`; everywhere it asks the verbs library, in a process of its own, tries what the
-//! environment says of providers, and sends a message over the software fabric. It changes nothing, and takes nothing of a device.
+//! environment says of providers, looks for variables that nobody reads and for files that killed processes left, and sends
+//! a message over the software fabric. It changes nothing, and takes nothing of a device.
 //!
 //! Each finding is `ok`, a `warning` (it works, or may work) or a `problem`, with what was seen, what to do about it and who
 //! says so. The status is 0 if there is no problem, 1 if there is one (or the output could not be written), 2 if it was
@@ -22,6 +23,7 @@
 mod assess;
 mod collect;
 mod environment;
+mod fabrics;
 mod facts;
 mod finding;
 mod parse;
@@ -31,6 +33,7 @@ mod report;
 mod signals;
 mod soft;
 mod tool;
+mod variables;
 
 use crate::finding::Level;
 use crate::parse::os::Release;
@@ -90,8 +93,11 @@ fn examine(arguments: Arguments) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(130));
         }
     };
+    // The environment may name a fabric, and asking for a provider joins it.
+    let files = fabrics::check();
     findings.extend(environment::check());
     findings.extend(soft::check());
+    findings.extend(files);
     let mut out = io::BufWriter::new(io::stdout());
     if arguments.json {
         report::json(&mut out, collect::PLATFORM, &findings)?;
