@@ -72,6 +72,7 @@ fn left(folder: &Path) -> io::Result<Vec<(String, u64)>> {
 }
 
 /// Who is in a fabric has locks on bytes far beyond the end of its file, as long as it lives.
+#[allow(clippy::unnecessary_cast, reason = "the widths differ between targets")]
 fn is_unused(file: &File) -> bool {
     // SAFETY: it is plain numbers; zero is a value of each.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -81,5 +82,5 @@ fn is_unused(file: &File) -> bool {
     (lock.l_start, lock.l_len) = (0, 0);
     // SAFETY: the descriptor is open, and the argument is the structure that F_GETLK takes and fills.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) };
-    result == 0 && i32::from(lock.l_type) == i32::from(libc::F_UNLCK)
+    result == 0 && i32::from(lock.l_type) == libc::F_UNLCK as i32
 }
