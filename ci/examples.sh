@@ -36,7 +36,7 @@ expect() {
     fi
 }
 
-soft=(env RDMA_PROVIDER=soft)
+soft=(env RDMA_PROVIDER=soft "RDMA_SOFT_FABRIC=examples-$$" "RDMA_SOFT_DIRECTORY=$scratch")
 
 expect 0 'received "hello"' send_recv
 expect 0 'receiver'"'"'s mapping is at' zero_copy
@@ -55,6 +55,18 @@ if [ ! -d /sys/class/infiniband ] && [ "$(uname)" = Linux ]; then
     expect 1 'devices: ' env RDMA_PROVIDER=system devices
 fi
 
+# The variables count in every program with a fabric of its own.
+for program in mesh devices 'pingpong --iters 5' 'pingpong --iters 5 --processes'; do
+    # shellcheck disable=SC2086 # the arguments are words
+    expect 1 'RDMA_SOFT_PROFILE: there is no profile' env RDMA_PROVIDER=soft RDMA_SOFT_PROFILE=bogus $program
+done
+expect 1 'is not what was sent' env RDMA_SOFT_FAULTS='corrupt share 1' mesh 2
+expect 0 'from 2 to 16' mesh --help
+# Two ends that could not meet.
+expect 1 'set RDMA_SOFT_FABRIC' env RDMA_PROVIDER=soft pingpong --server 127.0.0.1:0
+expect 1 'set RDMA_SOFT_FABRIC' pingpong --provider soft --client 127.0.0.1:9
+expect 2 'set RDMA_SOFT_FABRIC' conformance --provider soft --server 127.0.0.1:0
+
 if [ "$(uname)" = Linux ]; then
     expect 0 'a message crosses a software fabric' doctor
     expect 0 '"verdict": ' doctor --json
@@ -62,10 +74,19 @@ fi
 # What it finds is its result, not an error.
 expect 1 'PROBLEM  library' bash -c 'RDMA_LIBRARY=/nonexistent doctor || { echo doctor >&2; exit 1; }'
 expect 2 'is no version' doctor --peer-os tahoe
+for variable in SOFT_HOTS=SOFT_HOST PROVIDR=PROVIDER; do
+    expect 0 "set RDMA_${variable#*=} instead" env "RDMA_${variable%=*}=soft" bash -c 'doctor; [ "$?" -le 1 ]'
+done
+expect 0 'set RDMA_SOFT_FABRIC to the same name' env RDMA_SOFT_HOST=0 bash -c 'doctor; [ "$?" -le 1 ]'
 expect 2 'unexpected argument' doctor --fix
-if [ -c /dev/full ]; then
-    expect 1 'cannot write the results' bash -c 'doctor >/dev/full'
-fi
+# One line and no panic, whoever does not take the output: a full device, or a reader that has gone.
+mkfifo "$scratch/unread"
+for program in send_recv zero_copy mesh 'devices --provider soft' doctor 'pingpong --iters 10'; do
+    if [ -c /dev/full ]; then
+        expect 1 'cannot write the results' bash -c "exec $program >/dev/full"
+    fi
+    expect 1 'cannot write the results' bash -c "exec 3<>'$scratch/unread' 4>'$scratch/unread' 3<&-; exec $program >&4 4>&-"
+done
 
 expect 0 't_typical[usec]' pingpong --iters 1000
 expect 0 '8388608' pingpong --all --iters 10
@@ -75,6 +96,15 @@ expect 0 'MsgRate[Mpps]' pingpong --bandwidth --size 65536 --iters 100
 expect 0 '8388608' pingpong --bandwidth --all --iters 10
 expect 0 't_typical[usec]' pingpong --processes --iters 1000
 expect 0 'MsgRate[Mpps]' pingpong --processes --bandwidth --size 65536 --iters 100
+# The longest message fills the whole queue, and needs it for itself.
+for mode in "" --bandwidth; do
+    for processes in "" --processes; do
+        # shellcheck disable=SC2086 # empty is none
+        expect 0 '16773120' pingpong $mode $processes --size 16773120 --iters 3 --timeout 5
+        # shellcheck disable=SC2086
+        expect 0 '12288' env RDMA_SOFT_PROFILE=thunderbolt,depths=3 pingpong $mode $processes --size 12288 --iters 3 --timeout 5
+    done
+done
 expect 2 'empty message' pingpong --size 0
 expect 2 'cannot be used with' pingpong --all --size 4
 expect 2 'cannot be used with' pingpong --server --client localhost:1
@@ -87,29 +117,60 @@ expect 1 'no peer connected to 127.0.0.1:' "${soft[@]}" pingpong --server 127.0.
 expect 1 'no connection to the peer' "${soft[@]}" pingpong --client 127.0.0.1:9 --timeout 1
 expect 2 'it is HOST:PORT' "${soft[@]}" pingpong --client nowhere --timeout 1
 expect 1 'cannot listen on' "${soft[@]}" pingpong --server 127.0.0.1:port --timeout 1
-if [ -c /dev/full ]; then
-    expect 1 'cannot write the results' bash -c 'pingpong --iters 10 >/dev/full'
-fi
 # SIGINT after a second, once: without --foreground it comes twice, and the second may not wait for the queue pairs.
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000
 expect 130 'interrupted' timeout --foreground --preserve-status -s INT 1 pingpong --iters 100000000 --bandwidth --size 65536
-expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s INT 1 pingpong --server 127.0.0.1:0
+# The second process takes memory first, and its error is the one that counts.
+expect 1 'no second process: ' env RDMA_SOFT_FAULTS='fail ibv_reg_mr 1 ENOMEM' pingpong --processes
+expect 1 'ENOMEM' env RDMA_SOFT_FAULTS='fail ibv_reg_mr 1 ENOMEM' pingpong --processes
+for signal in INT TERM HUP; do
+    expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s "$signal" 1 pingpong --server 127.0.0.1:0
+done
+# As under nohup.
+expect 1 'no peer connected' "${soft[@]}" sh -c 'trap "" HUP
+    pingpong --server 127.0.0.1:0 --timeout 3 & sleep 1; kill -HUP "$!"; wait "$!"'
 
 expect 0 'Nothing was done.' conformance --plan --risky
 expect 0 ' 0 differ, 0 steps were not completed' conformance --risky --report "$scratch/report"
 expect 0 '"F301"' cat "$scratch/report"
+# What is no plain file is written to, and not replaced.
+ln -s report "$scratch/link"
+expect 0 'the report is ' conformance --step limits --report "$scratch/link"
+test -L "$scratch/link"
+expect 0 '"F301"' cat "$scratch/report"
+mkfifo "$scratch/pipe"
+cat "$scratch/pipe" >"$scratch/piped" &
+expect 0 'the report is ' conformance --step limits --report "$scratch/pipe"
+wait "$!"
+test -p "$scratch/pipe"
+expect 0 '"F301"' cat "$scratch/piped"
+if [ -c /dev/full ]; then
+    # By a link, so that a mistake costs no more than the link.
+    ln -s /dev/full "$scratch/full"
+    expect 2 'No space left' conformance --step limits --report "$scratch/full"
+    test -L "$scratch/full"
+fi
 expect 2 'start one with --server' conformance --provider system
 expect 2 'no verbs library' env RDMA_LIBRARY=/nonexistent conformance --server
 expect 2 'there is rdma_en2' conformance --provider soft --device rdma_en9
 expect 2 'with --risky only' conformance --step early
-expect 2 'no peer connected to 127.0.0.1:' conformance --provider soft --server 127.0.0.1:0 --timeout 1
+expect 2 'no peer connected to 127.0.0.1:' "${soft[@]}" conformance --server 127.0.0.1:0 --timeout 1
 expect 130 'interrupted' "${soft[@]}" timeout --foreground --preserve-status -s INT 1 conformance --server 127.0.0.1:0
 # Two processes on a shared fabric, first with the devices of this program, then with those of the C library.
 cargo build --release --locked -p thunderbolt-librdma
 library=$(find "${CARGO_TARGET_DIR:-target}/release" -maxdepth 1 \( -name librdma.so -o -name librdma.dylib \) -print -quit)
 [[ $library == /* ]] || library=$PWD/$library
+# The C program of docs/c-api.md, where there is the header that it includes.
+if echo '#include <infiniband/verbs.h>' | cc -E - >"$scratch/header" 2>&1; then
+    sed -n '/^```c$/,/^```$/{/^```/!p;}' docs/c-api.md >"$scratch/devices.c"
+    cc -Wall -Wextra -Werror "$scratch/devices.c" -o "$scratch/devices" -L "${library%/*}" -lrdma
+    expect 0 'rdma_en2: PORT_ACTIVE' env LD_LIBRARY_PATH="${library%/*}" "$scratch/devices"
+    expect 0 'rdma_en5: PORT_ACTIVE' env LD_LIBRARY_PATH="${library%/*}" RDMA_SOFT_TOPOLOGY=mesh:4 "$scratch/devices"
+fi
 for provider in soft "library:$library"; do
     fabric=(env "RDMA_SOFT_FABRIC=conformance-$$" RDMA_SOFT_PAGE=16384)
+    # Here, because the shell in the background empties it when it comes to it, and what an earlier server said is there.
+    : >"$scratch/server"
     "${fabric[@]}" RDMA_SOFT_HOST=0 conformance --provider "$provider" --risky --server 127.0.0.1:0 >"$scratch/server" &
     server=$!
     until grep -q 'waiting on' "$scratch/server"; do
@@ -126,9 +187,10 @@ expect 0 'safe-table' cargo bench --locked --bench latency -- --test
 expect 0 'the slowest pair' cargo bench --locked --bench scale -- --test
 expect 0 'Success' cargo bench --locked --bench overhead -- --test
 
-# A server and a client in two processes are on two fabrics: they connect, and hear nothing of each other. When the server
-# is killed, the client must notice.
-RDMA_PROVIDER=soft pingpong --server 127.0.0.1:0 >"$scratch/server" 2>&1 &
+# A server and a client on two fabrics connect, and hear nothing of each other. When the server is killed, the client must
+# notice.
+: >"$scratch/server"
+"${soft[@]}" RDMA_SOFT_FABRIC="killed-$$" pingpong --server 127.0.0.1:0 >"$scratch/server" 2>&1 &
 server=$!
 (sleep 3 && kill -KILL "$server") &
 until grep -q waiting "$scratch/server"; do

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// Between two hosts of a software fabric in this process; or with --server on one machine and --client on the other,
 /// between the two devices at the ends of a cable. Needs no root. --plan tells what would be done, and does nothing.
 ///
+/// In this process the variables RDMA_SOFT_PROFILE, RDMA_SOFT_FAULTS and RDMA_SOFT_PAGE say how the fabric behaves.
+///
 /// Interrupt it with ^C: it ends its step, which takes seconds, and destroys what it made. Do not kill it.
 #[derive(Debug, Parser)]
 #[command(name = "conformance", max_term_width = 110, group = ArgGroup::new("end").args(["server", "client"]))]
@@ -42,7 +44,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) plan: bool,
 
-    /// Write the results to this file, in JSON that a person can read
+    /// Write the results to this file, in JSON that a person can read, and anew after each step. A link, a pipe or a device
+    /// stays what it is and is written to: a pipe gets one report after the other
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 

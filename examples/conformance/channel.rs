@@ -45,12 +45,17 @@ pub(crate) struct Endpoint {
 /// Why there is no message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Lost {
-    #[error("the other end is gone: see what it printed ({0})")]
+    #[error("{gone}: see what it printed ({0})", gone = Lost::GONE)]
     Gone(io::Error),
     #[error("the other end said nothing for {0:?}, though it runs: see what it waits for")]
     Silent(Duration),
     #[error("the other end does not follow the protocol: both must be the same version of this program ({0})")]
     Protocol(String),
+}
+
+impl Lost {
+    /// The words of an end that lost the other one.
+    pub(crate) const GONE: &str = "the other end is gone";
 }
 
 /// What a step waits for may not come: its other end has ended it.

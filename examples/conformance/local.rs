@@ -1,13 +1,15 @@
 //! Both ends in this process: two hosts of a software fabric, each on a thread of its own.
 
 use crate::arguments::Arguments;
+use crate::channel::Lost;
 use crate::end::Role;
+use crate::place::Place;
 use crate::report::Report;
 use crate::session::Session;
 use crate::steps::Step;
 use crate::watch::Watch;
-use crate::{Stop, open};
-use rdma::soft::{Fabric, Profile, Topology};
+use crate::{Stop, open, profile};
+use rdma::soft::{Fabric, Topology};
 use rdma::{Context, Provider};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -34,7 +36,7 @@ pub(crate) fn open_ends(arguments: &Arguments) -> Result<[End; 2], Stop> {
             )));
         }
     }
-    let fabric = Fabric::new(Topology::mesh(2)?, profile()?);
+    let fabric = Fabric::new(Topology::mesh(2)?, profile::profile()?);
     let (near, far) = streams().map_err(|error| format!("no TCP connection within this host: {error}"))?;
     let end = |host: usize, stream| -> Result<End, Stop> {
         let provider = Provider::soft(&fabric.host(host)?)?;
@@ -47,33 +49,25 @@ pub(crate) fn open_ends(arguments: &Arguments) -> Result<[End; 2], Stop> {
 /// What the client has to report: it has the server's observations, too.
 pub(crate) fn run(
     [client, server]: [End; 2],
-    arguments: &Arguments,
+    place: Option<&Place>,
     steps: &[&'static Step],
     watch: &Watch,
     out: &mut dyn FnMut(&str),
 ) -> Result<Report, Stop> {
-    let end = |End { provider, context, stream }, role, file, out: &mut dyn FnMut(&str)| -> Result<Report, Stop> {
+    let end = |End { provider, context, stream }, role, place, out: &mut dyn FnMut(&str)| -> Result<Report, Stop> {
         let name = "soft";
-        Ok(Session { provider: &provider, name, context, stream, role, steps, watch, file, out }.run()?)
+        Ok(Session { provider: &provider, name, context, stream, role, steps, watch, place, out }.run()?)
     };
     thread::scope(|scope| {
         let server = scope.spawn(|| end(server, Role::Server, None, &mut |_| {}));
-        let client = end(client, Role::Client, arguments.report.clone(), out);
+        let client = end(client, Role::Client, place, out);
         match (client, server.join()) {
             (_, Err(panic)) => std::panic::resume_unwind(panic),
             // That the other end is gone is only what followed.
-            (Err(_), Ok(Err(cause))) => Err(cause),
+            (Err(Stop::Failed(what)), Ok(Err(cause))) if what.starts_with(Lost::GONE) => Err(cause),
             (client, _) => client,
         }
     })
-}
-
-/// The one that the environment names, as for other programs on the software fabric.
-fn profile() -> rdma::Result<Profile> {
-    match std::env::var("RDMA_SOFT_PROFILE") {
-        Ok(text) if !text.is_empty() => text.parse(),
-        _ => Ok(Profile::default()),
-    }
 }
 
 /// The two ends of a TCP connection.

@@ -23,11 +23,18 @@ mod arguments;
 mod channel;
 mod end;
 mod local;
+#[path = "../shared/meeting.rs"]
+mod meeting;
 mod memory;
 mod observation;
+mod place;
+#[path = "../shared/profile.rs"]
+mod profile;
 mod raw;
 mod report;
 mod session;
+#[path = "../shared/signals.rs"]
+mod signals;
 mod steps;
 mod system;
 mod watch;
@@ -35,12 +42,14 @@ mod watch;
 use arguments::Arguments;
 use clap::Parser;
 use end::Role;
+use place::Place;
 use rdma::connect::{self, Patience};
 use rdma::{Context, ErrorKind, Provider};
 use report::{Report, Tally};
 use session::Session;
 use std::io::{self, Write};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use steps::Step;
 use watch::Watch;
@@ -113,24 +122,24 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
     if let Some(name) = arguments.unasked() {
         return Err(format!("the step `{name}` is made with --risky only: see --plan --risky").into());
     }
-    let watch = Watch::start().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let steps = arguments.steps();
     if arguments.plan {
         tell(&steps, out)?;
         out.line("Nothing was done.");
         return Ok(None);
     }
-    if let Some(path) = &arguments.report {
-        // Better now than at the end.
-        Report::try_place(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    }
+    // Better now than at the end; and while signals still end the program, because a pipe waits for its reader.
+    let open = |path: &PathBuf| Place::open(path).map_err(|error| format!("cannot write {}: {error}", path.display()));
+    let place = arguments.report.as_ref().map(open).transpose()?;
+    let place = place.as_ref();
+    let watch = Watch::start().map_err(|error| format!("cannot watch for signals: {error}"))?;
     let report = match (&arguments.server, &arguments.client) {
         (None, None) => {
             let ends = local::open_ends(arguments)?;
             tell(&steps, out)?;
-            local::run(ends, arguments, &steps, &watch, &mut |line| out.line(line))?
+            local::run(ends, place, &steps, &watch, &mut |line| out.line(line))?
         }
-        (server, client) => remote(arguments, server.as_deref(), client.as_deref(), &watch, out)?,
+        (server, client) => remote(arguments, server.as_deref(), client.as_deref(), place, &watch, out)?,
     };
     if report.interrupted {
         return Err(if watch.interrupted() { Stop::Interrupted } else { Stop::ThereInterrupted });
@@ -142,8 +151,8 @@ fn run(arguments: &Arguments, out: &mut Out) -> Result<Option<Tally>, Stop> {
         report.differences().for_each(|line| out.line(line));
     }
     out.line(&format!("{agree} agree, {differ} differ, {incomplete} steps were not completed"));
-    if let Some(path) = &arguments.report {
-        out.line(&format!("the report is {}", path.display()));
+    if let Some(place) = place {
+        out.line(&format!("the report is {}", place.path().display()));
     }
     Ok(Some(tally))
 }
@@ -167,6 +176,7 @@ fn remote(
     arguments: &Arguments,
     server: Option<&str>,
     client: Option<&str>,
+    place: Option<&Place>,
     watch: &Watch,
     out: &mut Out,
 ) -> Result<Report, Stop> {
@@ -174,6 +184,7 @@ fn remote(
         Some(name) => name.clone(),
         None => std::env::var(Provider::VARIABLE).ok().filter(|name| !name.is_empty()).unwrap_or("system".to_owned()),
     };
+    meeting::check(Some(&name)).map_err(str::to_owned)?;
     let provider = match name.strip_prefix("library:") {
         Some(path) => raw::library(path)?,
         None => Provider::named(&name)?,
@@ -206,7 +217,7 @@ fn remote(
         role,
         steps: &steps,
         watch,
-        file: arguments.report.clone(),
+        place,
         out: &mut |line| out.line(line),
     };
     Ok(session.run()?)

@@ -2,10 +2,9 @@
 //! not come back.
 
 use crate::observation::Observation;
+use crate::place::Place;
 use serde::Serialize;
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -72,32 +71,12 @@ impl Report {
         &self.readable[first..]
     }
 
-    /// Whether the file can be written, without touching what it holds.
-    pub(crate) fn try_place(path: &Path) -> io::Result<()> {
-        let beside = beside(path);
-        fs::File::create(&beside)?;
-        fs::remove_file(&beside)?;
-        if path.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(()) }
-    }
-
-    /// Writes the file, in one piece: the old contents or the new.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+    /// Writes all of it anew.
+    pub(crate) fn write(&self, place: &Place) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        let beside = beside(path);
-        let mut file = fs::File::create(&beside)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&beside, path)
+        place.write(&text)
     }
-}
-
-/// The name under which the next contents are written.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }
 
 fn line(end: &str, observation: &Observation) -> String {

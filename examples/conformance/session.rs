@@ -3,12 +3,12 @@
 use crate::channel::{Channel, Hello, Lost, Message};
 use crate::end::{Broken, End, Role};
 use crate::observation::Observation;
+use crate::place::Place;
 use crate::report::{Record, Report};
 use crate::steps::Step;
 use crate::watch::Watch;
 use rdma::{Context, Provider};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) struct Session<'a> {
     pub(crate) role: Role,
     pub(crate) steps: &'a [&'static Step],
     pub(crate) watch: &'a Watch,
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) place: Option<&'a Place>,
     /// Where the lines go.
     pub(crate) out: &'a mut dyn FnMut(&str),
 }
@@ -80,7 +80,7 @@ impl Session<'_> {
                 }
             }
             report.unfinished = Some(step.name.to_owned());
-            write(&report, &self.file)?;
+            write(&report, self.place)?;
             self.watch.begin(step.name);
             let outcome = walk(&mut end, step);
             self.watch.end();
@@ -89,7 +89,7 @@ impl Session<'_> {
             for line in report.add(record, self.role.ends()) {
                 (self.out)(line);
             }
-            write(&report, &self.file)?;
+            write(&report, self.place)?;
             if error.is_some() {
                 lost = error;
                 break;
@@ -100,10 +100,10 @@ impl Session<'_> {
         self.watch.end();
         if let Some(error) = lost {
             report.readable.push(error.to_string());
-            write(&report, &self.file)?;
+            write(&report, self.place)?;
             return Err(error.to_string());
         }
-        write(&report, &self.file)?;
+        write(&report, self.place)?;
         Ok(report)
     }
 }
@@ -126,9 +126,9 @@ fn finish(report: &mut Report, end: End, role: Role, out: &mut dyn FnMut(&str)) 
     }
 }
 
-fn write(report: &Report, file: &Option<PathBuf>) -> Result<(), String> {
-    let Some(path) = file else { return Ok(()) };
-    report.write(path).map_err(|error| format!("cannot write {}: {error}", path.display()))
+fn write(report: &Report, place: Option<&Place>) -> Result<(), String> {
+    let Some(place) = place else { return Ok(()) };
+    report.write(place).map_err(|error| format!("cannot write {}: {error}", place.path().display()))
 }
 
 /// Both ends must be the same program, and do the same.

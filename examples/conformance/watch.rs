@@ -1,6 +1,6 @@
 //! Looks after the time, and after the signals that ask the program to end.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use crate::signals;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +20,7 @@ impl Watch {
     /// From now on these signals end no program, but are noted.
     pub(crate) fn start() -> io::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, interrupted.clone())?;
-        }
+        signals::each(|signal| signal_hook::flag::register(signal, interrupted.clone()))?;
         let watch = Watch { interrupted, step: Arc::default() };
         let other = watch.clone();
         thread::Builder::new().name("watch".to_owned()).spawn(move || other.look())?;

@@ -1,21 +1,31 @@
 //! What the environment says of providers: what a program is told that asks for `Provider::from_env`.
 
 use crate::finding::Finding;
+use crate::variables;
 use rdma::Provider;
 
 const CHECK: &str = "environment";
 const REMEDY: &str = "change the variable, or unset it: docs/soft.md says what each may be";
 
 /// Nothing, if it says nothing.
-pub(crate) fn check() -> Option<Finding> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let soft: Vec<_> = std::env::vars_os()
-        .filter(|(name, value)| name.to_string_lossy().starts_with("RDMA_SOFT_") && !value.is_empty())
+pub(crate) fn check() -> Vec<Finding> {
+    let mut set: Vec<_> = std::env::vars_os()
+        .filter(|(_, value)| !value.is_empty())
         .map(|(name, _)| name.to_string_lossy().into_owned())
-        // Where files are describes nothing.
-        .filter(|name| name != "RDMA_SOFT_DIRECTORY")
         .collect();
-    if !is_set(Provider::VARIABLE) {
+    set.sort();
+    provider(&set).into_iter().chain(variables::check(CHECK, &set)).collect()
+}
+
+fn provider(set: &[String]) -> Option<Finding> {
+    let soft: Vec<_> = set
+        .iter()
+        .map(String::as_str)
+        .filter(|name| name.starts_with("RDMA_SOFT_") && variables::KNOWN.contains(name))
+        // Where files are describes nothing.
+        .filter(|&name| name != "RDMA_SOFT_DIRECTORY")
+        .collect();
+    if !set.iter().any(|name| name == Provider::VARIABLE) {
         if soft.is_empty() {
             return None;
         }

@@ -8,7 +8,8 @@
 //!
 //! On a Mac it asks the system's own tools (`sw_vers`, `rdma_ctl status`, `system_profiler`, `networksetup`, `ifconfig`,
 //! `pmset`), on Linux `/proc`; everywhere it asks the verbs library, in a process of its own, tries what the
-//! environment says of providers, and sends a message over the software fabric. It changes nothing, and takes nothing of a device.
+//! environment says of providers, looks for variables that nobody reads and for files that killed processes left, and sends
+//! a message over the software fabric. It changes nothing, and takes nothing of a device.
 //!
 //! Each finding is `ok`, a `warning` (it works, or may work) or a `problem`, with what was seen, what to do about it and who
 //! says so. The status is 0 if there is no problem, 1 if there is one (or the output could not be written), 2 if it was
@@ -22,19 +23,22 @@
 mod assess;
 mod collect;
 mod environment;
+mod fabrics;
 mod facts;
 mod finding;
 mod parse;
 mod probe;
 mod report;
+#[path = "../shared/signals.rs"]
+mod signals;
 mod soft;
 mod tool;
+mod variables;
 
 use crate::finding::Level;
 use crate::parse::os::Release;
 use crate::tool::{Interrupted, Runner};
 use clap::Parser;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -80,9 +84,7 @@ fn probe() -> io::Result<ExitCode> {
 
 fn examine(arguments: Arguments) -> io::Result<ExitCode> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, interrupt.clone())?;
-    }
+    signals::each(|signal| signal_hook::flag::register(signal, interrupt.clone()))?;
     let runner = Runner { deadline: Duration::from_secs(arguments.timeout), interrupt };
     let mut findings = match collect::findings(&runner, arguments.peer_os) {
         Ok(findings) => findings,
@@ -91,8 +93,11 @@ fn examine(arguments: Arguments) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(130));
         }
     };
+    // The environment may name a fabric, and asking for a provider joins it.
+    let files = fabrics::check();
     findings.extend(environment::check());
     findings.extend(soft::check());
+    findings.extend(files);
     let mut out = io::BufWriter::new(io::stdout());
     if arguments.json {
         report::json(&mut out, collect::PLATFORM, &findings)?;

@@ -18,6 +18,8 @@ pub(crate) enum Error {
     Corrupt { peer: usize, place: usize },
     #[error("{device} has messages of at most {most} bytes, not {size}")]
     TooLong { device: String, most: u64, size: usize },
+    #[error("{0}")]
+    Environment(String),
     #[error("cannot write the results: {0}")]
     Output(#[from] std::io::Error),
 }

@@ -9,21 +9,25 @@
 //! a thread. They know each other by channels, over which the endpoints travel; between machines that would be TCP.
 
 mod host;
+#[path = "../shared/profile.rs"]
+mod profile;
 
 use clap::Parser;
 use host::{Host, Received};
 use rdma::Provider;
-use rdma::soft::Fabric;
+use rdma::soft::{Fabric, Topology};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
 /// Hosts of a software fabric exchange messages, all to all.
+///
+/// The variables RDMA_SOFT_PROFILE, RDMA_SOFT_FAULTS and RDMA_SOFT_PAGE say how the fabric behaves.
 #[derive(Debug, Parser)]
 #[command(name = "mesh", max_term_width = 110)]
 struct Arguments {
-    /// How many hosts
+    /// How many hosts, from 2 to 16
     #[arg(default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=16))]
     hosts: u16,
 
@@ -45,7 +49,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), host::Error> {
     let (count, size) = (usize::from(arguments.hosts), arguments.size as usize);
-    let fabric = Fabric::mesh(count)?;
+    let fabric = Fabric::new(Topology::mesh(count)?, profile::profile().map_err(host::Error::Environment)?);
     // All devices are alike: one can say what all can do, before anybody waits for anybody.
     let context = Provider::soft(&fabric.host(0)?)?.first_active()?.open()?;
     let most = context.rules().max_message();

@@ -26,16 +26,21 @@
 //!
 //! # How it ends
 //!
-//! With status 0; 1 and one line on standard error if something failed; 2 for wrong arguments; 130 after SIGINT, when the
-//! queue pairs have been destroyed (a second SIGINT does not wait for that).
+//! With status 0; 1 and one line on standard error if something failed; 2 for wrong arguments; 130 after SIGINT,
+//! SIGTERM or SIGHUP, when the queue pairs have been destroyed (a second signal does not wait for that).
 
 mod arguments;
 mod local;
 mod measure;
+#[path = "../shared/meeting.rs"]
+mod meeting;
 mod processes;
+#[path = "../shared/profile.rs"]
+mod profile;
 mod remote;
 mod report;
-mod rules;
+#[path = "../shared/signals.rs"]
+mod signals;
 
 use arguments::Arguments;
 use clap::Parser;
@@ -43,7 +48,6 @@ use measure::{Clock, Cores, Opened, Patience, Served, Stop};
 use rdma::Provider;
 use rdma::soft::{Fabric, Topology};
 use report::{Report, Run};
-use signal_hook::consts::SIGINT;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,6 +69,9 @@ fn run(arguments: &Arguments) -> Result<(), Stop> {
     let plan = arguments.plan();
     let provider = || arguments.provider.as_deref().map_or_else(Provider::from_env, Provider::named);
     let open = || Opened::open(&provider()?, &arguments.choice(), &plan);
+    if arguments.server.is_some() || arguments.client.is_some() {
+        meeting::check(arguments.provider.as_deref()).map_err(|error| Stop::Impossible(error.to_owned()))?;
+    }
     if let Some(address) = &arguments.server {
         let opened = open()?;
         let listener = remote::listen(address)?;
@@ -94,19 +101,19 @@ fn run(arguments: &Arguments) -> Result<(), Stop> {
     }
     let (ends, cores) = ("Two hosts of a software fabric in this process".to_owned(), Cores::find());
     let mut report = Report::new(io::stdout(), arguments, Run::new(plan.mode, ends, Some(cores), &clock));
-    let fabric = Fabric::new(Topology::mesh(2)?, rules::profile()?);
+    let fabric = Fabric::new(Topology::mesh(2)?, profile::profile().map_err(Stop::Impossible)?);
     local::run(&fabric, &plan, &patience, cores, &clock, &mut report)?;
     report.end()
 }
 
-/// A flag that SIGINT sets. With the flag set, SIGINT ends the process at once.
+/// A flag that a signal to end sets. With the flag set, the next one ends the process at once.
 fn interrupt() -> Result<Arc<AtomicBool>, Stop> {
     let flag = Arc::new(AtomicBool::new(false));
-    let register = || {
-        signal_hook::flag::register_conditional_shutdown(SIGINT, 130, flag.clone())?;
-        signal_hook::flag::register(SIGINT, flag.clone())
-    };
-    let failed = |error| Stop::System { what: "cannot watch for SIGINT".to_owned(), error, remedy: "" };
-    register().map_err(failed)?;
+    let failed = |error| Stop::System { what: "cannot watch for signals".to_owned(), error, remedy: "" };
+    signals::each(|signal| {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())
+    })
+    .map_err(failed)?;
     Ok(flag)
 }

@@ -8,16 +8,32 @@
 //! `Provider::system()`, and the endpoints travel over TCP (`connect::establish`; the README's program does that).
 
 use rdma::{Provider, connect, soft::Fabric};
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-fn main() -> rdma::Result<()> {
+fn main() -> ExitCode {
     if std::env::args_os().len() > 1 {
-        eprintln!("send_recv takes no arguments");
-        std::process::exit(2);
+        // If standard error is gone, there is nobody to tell.
+        let _ = writeln!(
+            io::stderr(),
+            "send_recv takes no arguments, and no variable of the environment changes what it does"
+        );
+        return ExitCode::from(2);
     }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "send_recv: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
+fn run() -> Result<(), Box<dyn Error>> {
     // Two Macs and a cable. Each has a device for each of its Thunderbolt ports; take the one with the cable, and open it.
     let fabric = Fabric::mesh(2)?;
     let open = |host| Provider::soft(&fabric.host(host)?)?.first_active()?.open();
@@ -44,11 +60,9 @@ fn main() -> rdma::Result<()> {
 
     // Each buffer comes back with its completion, whose `ok` tells work that failed.
     let (sent, received) = (sent.wait(TIMEOUT)?.ok()?, received.wait(TIMEOUT)?.ok()?);
-    println!(
-        "sent {:?}, received {:?}",
-        sent.bytes().escape_ascii().to_string(),
-        received.bytes().escape_ascii().to_string()
-    );
+    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    writeln!(io::stdout(), "sent {:?}, received {:?}", text(sent.bytes()), text(received.bytes()))
+        .map_err(|error| format!("cannot write the results: {error}"))?;
     assert_eq!(received.bytes(), b"hello");
     Ok(())
 }

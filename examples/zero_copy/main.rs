@@ -18,6 +18,8 @@ use memmap2::{MmapMut, MmapRaw};
 use rdma::soft::Fabric;
 use rdma::{Buffer, Context, DeviceRules, ProtectionDomain, Provider, StableMemory, connect};
 use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -33,7 +35,7 @@ struct Mapping {
 
 impl Mapping {
     /// Maps memory and lets `fill` write it.
-    fn new(length: usize, rules: &DeviceRules, fill: impl FnOnce(&mut [u8])) -> std::io::Result<Self> {
+    fn new(length: usize, rules: &DeviceRules, fill: impl FnOnce(&mut [u8])) -> io::Result<Self> {
         // The system aligns mappings to its own pages, of 4 KiB on most machines; Apple's device wants 16 KiB.
         let mut map = MmapMut::map_anon(length + rules.alignment())?;
         let start = map.as_ptr().align_offset(rules.alignment());
@@ -56,12 +58,25 @@ unsafe impl StableMemory for Mapping {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     if std::env::args_os().len() > 1 {
-        eprintln!("zero_copy takes no arguments");
-        std::process::exit(2);
+        // If standard error is gone, there is nobody to tell.
+        let _ = writeln!(
+            io::stderr(),
+            "zero_copy takes no arguments, and no variable of the environment changes what it does"
+        );
+        return ExitCode::from(2);
     }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "zero_copy: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
+fn run() -> Result<(), Box<dyn Error>> {
     let fabric = Fabric::mesh(2)?;
     let open = |host| Provider::soft(&fabric.host(host)?)?.first_active()?.open();
     let (here, there) = (open(0)?, open(1)?);
@@ -74,8 +89,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (sent, received) = exchange([&here, &there], [&near, &far], message, space)?;
     let (from, at) = (sent.as_ptr(), received.as_ptr());
-    println!("sent     {LENGTH} bytes from {from:?}; the sender's mapping is at {sent_from:?}");
-    println!("received {LENGTH} bytes at   {at:?}; the receiver's mapping is at {received_at:?}");
+    let mut out = io::stdout().lock();
+    writeln!(out, "sent     {LENGTH} bytes from {from:?}; the sender's mapping is at {sent_from:?}")
+        .and_then(|()| {
+            writeln!(out, "received {LENGTH} bytes at   {at:?}; the receiver's mapping is at {received_at:?}")
+        })
+        .map_err(|error| format!("cannot write the results: {error}"))?;
     assert!(from == sent_from && at == received_at, "something was copied");
     assert!(received[..] == sent[..], "the message is not what was sent");
     Ok(())

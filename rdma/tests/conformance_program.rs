@@ -13,6 +13,9 @@ mod end;
 mod memory;
 #[path = "../../examples/conformance/observation.rs"]
 mod observation;
+#[path = "../../examples/conformance/place.rs"]
+#[allow(dead_code)]
+mod place;
 #[path = "../../examples/conformance/raw.rs"]
 #[allow(dead_code)]
 mod raw;
@@ -21,6 +24,8 @@ mod raw;
 mod report;
 #[path = "../../examples/conformance/session.rs"]
 mod session;
+#[path = "../../examples/shared/signals.rs"]
+mod signals;
 #[path = "../../examples/conformance/steps/mod.rs"]
 #[allow(dead_code)]
 mod steps;
@@ -56,8 +61,8 @@ fn run(fabric: &Fabric, role: Role, stream: TcpStream, steps: &[&'static Step]) 
     let host = usize::from(role == Role::Server);
     let provider = Provider::soft(&fabric.host(host).unwrap()).unwrap();
     let context = provider.first_active().unwrap().open().unwrap();
-    let (name, watch, file, out) = ("soft", &*WATCH, None, &mut |_: &str| {});
-    Session { provider: &provider, name, context, stream, role, steps, watch, file, out }.run()
+    let (name, watch, place, out) = ("soft", &*WATCH, None, &mut |_: &str| {});
+    Session { provider: &provider, name, context, stream, role, steps, watch, place, out }.run()
 }
 
 /// Both, each with steps of its own.

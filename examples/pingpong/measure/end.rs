@@ -233,10 +233,11 @@ impl End {
         self.hear()?.must_be(expected)
     }
 
-    /// Reads one of our own messages.
+    /// Reads one of our own messages. A measured message that fills the whole queue has room only now.
     pub(crate) fn read(&mut self, transfer: Transfer) -> Result<Message, Stop> {
         let message = Message::from_bytes(transfer.bytes());
         self.own.extend(transfer.into_buffer());
+        self.post_due()?;
         message
     }
 

@@ -85,6 +85,8 @@ impl Pinger<'_> {
         end.expect_message()?;
         end.tell(Message::Batch(batch))?;
         end.hear_that(Message::Ready)?;
+        // Nor is there room for a message that fills the whole queue before the own one has left it.
+        end.flush()?;
         let floor = match self.line {
             Some(line) => Some(line.measure(self.clock, &end.patience)?),
             None => None,
@@ -147,6 +149,7 @@ pub(crate) fn pong(
     }
     end.tell(Message::Ready)?;
     floor(end)?;
+    end.flush()?;
 
     let mut answered = 0;
     while answered < batch.messages as u64 {

@@ -7,7 +7,7 @@ pub(crate) enum Stop {
     /// What the library reports. Its text says what to do about it.
     #[error(transparent)]
     Rdma(rdma::Error),
-    /// SIGINT.
+    /// By a signal.
     #[error("interrupted")]
     Interrupted,
     /// The peer's program closed its connection.
