@@ -86,7 +86,7 @@ fn ibv_devinfo_shows_the_device_of_tn3205() {
         "max_mtu: 4096 (5)",
         "active_width: 8X (4)",
         "active_speed: 10.0 Gbps (4)",
-        "GID[ 1]: ::ffff:169.254.1.1",
+        "GID[ 1]: ::ffff:169.254.",
     ] {
         assert!(plain.contains(fact), "{fact:?} is not in {}", outcome.out);
     }

@@ -42,6 +42,15 @@ fn soft(name: &str, arguments: &str) -> Command {
     command
 }
 
+/// A program on a fabric of its own folder in which everything is lost: two of them connect and then hear nothing of each
+/// other, so one can be killed while the other waits.
+fn in_silence(name: &str, arguments: &str, host: &str, folder: &Path) -> Command {
+    let mut command = example(name, arguments);
+    command.envs([("RDMA_PROVIDER", "soft"), ("RDMA_SOFT_FABRIC", "silence"), ("RDMA_SOFT_HOST", host)]);
+    command.env("RDMA_SOFT_FAULTS", "lose share 1").env("RDMA_SOFT_DIRECTORY", folder);
+    command
+}
+
 /// What a program did.
 #[derive(Debug)]
 struct Outcome {
@@ -107,9 +116,7 @@ fn start(mut command: Command) -> (Child, String) {
 
 /// A pingpong server, once it listens, and where.
 fn server(folder: &Path) -> (Child, String) {
-    let mut command = soft("pingpong", "--server 127.0.0.1:0");
-    command.env("RDMA_SOFT_DIRECTORY", folder);
-    let (child, line) = start(command);
+    let (child, line) = start(in_silence("pingpong", "--server 127.0.0.1:0", "0", folder));
     let address = line.split("waiting on ").nth(1).and_then(|rest| rest.split(' ').next()).expect(&line);
     (child, address.to_owned())
 }
@@ -304,16 +311,14 @@ fn facts_that_cannot_be_asked_for() {
     assert!(String::from_utf8_lossy(&outcome.stderr).contains("cannot write the results"));
 }
 
-/// On two fabrics nothing arrives: the waits end in time, and what is killed is noticed.
+/// Where nothing arrives the waits end in time, and what is killed is noticed.
 #[test]
 fn facts_and_a_peer_that_is_killed() {
     let steps = "--step messages --step waiting --step frames";
     let folder = Scratch::folder("killed-facts");
-    let mut server = soft("conformance", &format!("--server 127.0.0.1:0 {steps}"));
-    server.env("RDMA_SOFT_DIRECTORY", &folder.0);
+    let server = in_silence("conformance", &format!("--server 127.0.0.1:0 {steps}"), "0", &folder.0);
     let (mut server, _lines, address) = conformance_server(server);
-    let mut client = soft("conformance", &format!("--client {address} {steps}"));
-    client.env("RDMA_SOFT_HOST", "1");
+    let mut client = in_silence("conformance", &format!("--client {address} {steps}"), "1", &folder.0);
     let client = client.spawn().unwrap();
     // Time to connect; on a machine so busy that this is not enough, the client finds nobody instead.
     thread::sleep(Duration::from_millis(700));
@@ -416,15 +421,12 @@ fn strangers_at_the_port() {
     finish(child, DEADLINE).failed(1, "the peer closed the connection");
 }
 
-/// The two are on different fabrics: they connect and then hear nothing of each other, so one can be killed while the other
-/// waits.
 #[test]
 fn a_peer_that_is_killed() {
     let folder = Scratch::folder("killed");
     for signal in [Signal::KILL, Signal::INT, Signal::TERM] {
         let (mut victim, address) = server(&folder.0);
-        let mut survivor = soft("pingpong", &format!("--client {address} --timeout 20"));
-        survivor.env("RDMA_SOFT_HOST", "1");
+        let mut survivor = in_silence("pingpong", &format!("--client {address} --timeout 20"), "1", &folder.0);
         let survivor = survivor.spawn().unwrap();
         // Time to connect. On a machine so busy that this is not enough, the client finds nobody instead.
         thread::sleep(Duration::from_millis(500));

@@ -107,11 +107,11 @@ impl<'a> QueuePairBuilder<'a> {
                 ));
             }
         }
-        // Each takes a place of the device's queue at least.
-        let most = MAX_REQUESTS.min(rules.max_depth());
         let requests = |side: usize, queue: &CompletionQueue| match self.requests[side] {
-            Some(requests) if (1..=most).contains(&requests) => Ok(requests),
-            Some(requests) => Err(on_device(Error::argument(format!("{requests} requests: 1 to {most} are possible")))),
+            Some(requests) if (1..=MAX_REQUESTS).contains(&requests) => Ok(requests),
+            Some(requests) => {
+                Err(on_device(Error::argument(format!("{requests} requests: 1 to {MAX_REQUESTS} are possible"))))
+            }
             None => match queue.share() {
                 0 => Err(on_device(
                     Error::new(
@@ -120,7 +120,7 @@ impl<'a> QueuePairBuilder<'a> {
                     )
                     .with_hint("ask for fewer requests for each, or make the completion queue larger"),
                 )),
-                share => Ok(share.min(most)),
+                share => Ok(share.min(MAX_REQUESTS)),
             },
         };
         let (sends, receives) = (requests(0, self.send_queue)?, requests(1, self.receive_queue)?);
