@@ -264,6 +264,28 @@ pub struct Host {
 }
 
 impl Host {
+    /// The host that the environment describes: that of [`Provider::named`](crate::Provider::named)`("soft")`, with the same
+    /// variables. For a program that wants to know where its cables lead.
+    ///
+    /// ```
+    /// use rdma::soft::{End, Host};
+    ///
+    /// let here = Host::from_env()?;
+    /// for (device, name) in here.fabric().topology().hosts()[here.number()].iter().enumerate() {
+    ///     if let Some(peer) = here.fabric().topology().far_end(End { host: here.number(), device }) {
+    ///         println!("{name} leads to device {} of host {}", peer.device, peer.host);
+    ///     }
+    /// }
+    /// # Ok::<(), rdma::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] for a variable that makes no sense, and those of [`Fabric::join`].
+    pub fn from_env() -> Result<Host> {
+        super::environment::host(None)
+    }
+
     /// The fabric it belongs to.
     pub fn fabric(&self) -> Fabric {
         Fabric(self.fabric.clone())
