@@ -86,9 +86,7 @@ fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::io::Read;
     use std::os::unix::fs::{FileTypeExt, symlink};
-    use std::thread;
 
     /// A folder that is removed at the end.
     struct Folder(PathBuf);
@@ -172,11 +170,12 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_pipe_gets_one_after_the_other() {
+        use std::io::Read;
         use std::os::fd::AsRawFd;
         let (mut reader, writer) = io::pipe().unwrap();
         let place = Place::open(Path::new(&format!("/proc/self/fd/{}", writer.as_raw_fd()))).unwrap();
         drop(writer);
-        let read = thread::spawn(move || {
+        let read = std::thread::spawn(move || {
             let mut text = String::new();
             reader.read_to_string(&mut text).map(|_| text)
         });
