@@ -155,7 +155,7 @@ impl CompletionQueue {
             if let Some(completion) = self.poll_one()? {
                 return Ok(completion);
             }
-            countdown.pause(|_| self.raw.no_completion.again())?;
+            countdown.pause(|| self.raw.no_completion.again())?;
         }
     }
 
@@ -188,7 +188,7 @@ impl CompletionQueue {
         let mut countdown = Countdown::new(patience.into());
         loop {
             match self.poll(completions)? {
-                0 => countdown.pause(|_| self.raw.no_completion.again())?,
+                0 => countdown.pause(|| self.raw.no_completion.again())?,
                 count => return Ok(count),
             }
         }

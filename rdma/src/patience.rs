@@ -121,21 +121,21 @@ impl<'a> Countdown<'a> {
     ///
     /// # Errors
     ///
-    /// [`Cancelled`](ErrorKind::Cancelled), and what `timed_out` makes once the deadline has passed; it is given the timeout.
+    /// [`Cancelled`](ErrorKind::Cancelled), and what `timed_out` makes once the deadline has passed.
     #[inline]
-    pub(crate) fn pause(&mut self, timed_out: impl FnOnce(Duration) -> Error) -> Result<()> {
+    pub(crate) fn pause(&mut self, timed_out: impl FnOnce() -> Error) -> Result<()> {
         if self.backoff.pause() { self.look_at_the_clock(timed_out) } else { Ok(()) }
     }
 
     #[cold]
-    fn look_at_the_clock(&mut self, timed_out: impl FnOnce(Duration) -> Error) -> Result<()> {
+    fn look_at_the_clock(&mut self, timed_out: impl FnOnce() -> Error) -> Result<()> {
         let Countdown { patience, begun, .. } = self;
         let begun = begun.get_or_insert_with(|| Begun::now(patience.timeout));
         if patience.ended.is_some() && begun.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
             patience.go_on()?;
             begun.asked = Some(Instant::now());
         }
-        if begun.deadline.passed() { Err(timed_out(patience.timeout)) } else { Ok(()) }
+        if begun.deadline.passed() { Err(timed_out()) } else { Ok(()) }
     }
 }
 
